@@ -72,12 +72,12 @@ void draw_blocks(HostStep* step, base::Random& random) {
   for (const StepRequest& request : step->requests) {
     const std::int64_t before = base::ceil_div(request.keys, problem.block_keys) - 1;
     for (std::int64_t head = 0; head < problem.kv_heads; ++head) {
-      const std::int64_t others = std::min(before, problem.most_blocks - 1);
+      const std::int64_t others = std::min(before, problem.max_blocks - 1);
       const std::vector<std::int32_t> list = drawn(others, before, random);
       step->blocks.push_back(static_cast<std::int32_t>(before));
       step->blocks.insert(step->blocks.end(), list.begin(), list.end());
       step->blocks.insert(step->blocks.end(),
-                          static_cast<std::size_t>(problem.most_blocks - 1 - others), -1);
+                          static_cast<std::size_t>(problem.max_blocks - 1 - others), -1);
     }
   }
 }
@@ -114,11 +114,11 @@ std::vector<StepRequest> default_step(const BatchProblem& given, RequestClass re
   const bool few = requests == RequestClass::kFewQueries;
   const std::int64_t most_few = batch::most_few_queries(problem);
   const bool prompts_too = most.rows_of_one > most_few;
-  const std::int64_t most_queries = !few ? most.rows_of_one : prompts_too ? 1 : most_few;
-  const std::int64_t count = std::min(
-      most.requests, few ? most.rows : std::max<std::int64_t>(most.rows / most_queries, 1));
+  const std::int64_t max_queries = !few ? most.rows_of_one : prompts_too ? 1 : most_few;
+  const std::int64_t count =
+      std::min(most.requests, few ? most.rows : std::max<std::int64_t>(most.rows / max_queries, 1));
   const StepRequest one = {
-      .queries = std::min(most.rows / count, most_queries),
+      .queries = std::min(most.rows / count, max_queries),
       .keys = std::clamp<std::int64_t>(most.keys / count, 1, most.keys_of_one)};
   return std::vector<StepRequest>(static_cast<std::size_t>(count), one);
 }
@@ -138,9 +138,9 @@ bool HostStep::may_see(std::size_t request, std::int64_t kv_head, std::int64_t q
   if (problem.block_keys > 0) {
     const auto list =
         blocks.begin() +
-        (static_cast<std::int64_t>(request) * problem.kv_heads + kv_head) * problem.most_blocks;
+        (static_cast<std::int64_t>(request) * problem.kv_heads + kv_head) * problem.max_blocks;
     const auto block = static_cast<std::int32_t>(key / problem.block_keys);
-    if (std::find(list, list + problem.most_blocks, block) == list + problem.most_blocks) {
+    if (std::find(list, list + problem.max_blocks, block) == list + problem.max_blocks) {
       return false;
     }
   }

@@ -34,7 +34,7 @@ double seen_keys(const BatchProblem& problem, const StepRequest& request, std::i
   }
   const double seen = static_cast<double>(all) / static_cast<double>(heads);
   if (problem.block_keys == 0) return seen;
-  return std::min(seen, static_cast<double>(problem.most_blocks * problem.block_keys));
+  return std::min(seen, static_cast<double>(problem.max_blocks * problem.block_keys));
 }
 
 // The step with the numbers of keys that the kernels of few queries process.

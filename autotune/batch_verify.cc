@@ -30,8 +30,8 @@ constexpr std::int64_t kLongest = 300;   // keys of three parts, the last incomp
 constexpr std::int64_t kMiddle = 77;
 // Limits of the work of the oracle and the simulator for one request: pairs of a query and a key
 // over all heads, and keys.
-constexpr std::int64_t kMostPairs = 1'500'000;
-constexpr std::int64_t kMostKeys = std::int64_t{1} << 15;
+constexpr std::int64_t kMaxPairs = 1'500'000;
+constexpr std::int64_t kMaxKeys = std::int64_t{1} << 15;
 
 // Whether the pattern hides at least one key from the last query of a request with `keys` keys.
 bool hides_keys(const BatchProblem& problem, std::int64_t keys) {
@@ -44,7 +44,7 @@ bool hides_keys(const BatchProblem& problem, std::int64_t keys) {
 std::optional<std::int64_t> keys_until_hidden(const BatchProblem& problem, std::int64_t fewer,
                                               std::int64_t queries) {
   const std::int64_t most =
-      std::min({problem.most.keys_of_one, kMostKeys, kMostPairs / (queries * problem.heads)});
+      std::min({problem.most.keys_of_one, kMaxKeys, kMaxPairs / (queries * problem.heads)});
   if (hides_keys(problem, fewer)) return std::nullopt;
   for (std::int64_t keys = 2 * fewer + 13; keys <= most; keys = 2 * keys + 13) {
     if (hides_keys(problem, keys)) return keys;
@@ -55,7 +55,7 @@ std::optional<std::int64_t> keys_until_hidden(const BatchProblem& problem, std::
 // The problem with fewer heads, small pages and blocks, and few ranks. Properties that are compiled
 // into a kernel do not change.
 BatchProblem with_small_parts(const BatchProblem& given) {
-  constexpr std::int64_t kMostPage = 256, kMostBlock = 128, kMostRanks = 4, kMostRankBlock = 16;
+  constexpr std::int64_t kMaxPage = 256, kMaxBlock = 128, kMaxRanks = 4, kMaxRankBlock = 16;
   BatchProblem problem = batch::with_bounds(given);
   if (problem.pattern.distinct_heads(problem.heads) == 1) {
     const std::int64_t group = problem.heads / problem.kv_heads;
@@ -64,14 +64,14 @@ BatchProblem with_small_parts(const BatchProblem& given) {
     keep_heads(&problem.score, problem.heads);
   }
   // Kernels are specialised for pages that are multiples of 64 or of 16.
-  if (problem.page_rows > kMostPage) problem.page_rows = kMostPage - 64 + problem.page_rows % 64;
-  if (problem.block_keys > kMostBlock) {
-    problem.most_blocks = base::ceil_div(problem.most_blocks * problem.block_keys, kMostBlock);
-    problem.block_keys = kMostBlock;
+  if (problem.page_rows > kMaxPage) problem.page_rows = kMaxPage - 64 + problem.page_rows % 64;
+  if (problem.block_keys > kMaxBlock) {
+    problem.max_blocks = base::ceil_div(problem.max_blocks * problem.block_keys, kMaxBlock);
+    problem.block_keys = kMaxBlock;
   }
   KeyInterleave& ranks = problem.interleave;
-  ranks.block = std::min(ranks.block, kMostRankBlock);
-  ranks.ranks = std::min(ranks.ranks, kMostRanks);
+  ranks.block = std::min(ranks.block, kMaxRankBlock);
+  ranks.ranks = std::min(ranks.ranks, kMaxRanks);
   ranks.rank %= ranks.ranks;
   return problem;
 }
@@ -229,7 +229,7 @@ SmallStep small_step(const tuned::BatchTarget& target) {
   if (problem.block_keys > 0) {
     // One block fewer than exist, if a list may be that short.
     const std::int64_t there = base::ceil_div(bounds.keys_of_one, problem.block_keys);
-    problem.most_blocks = std::clamp<std::int64_t>(there - 1, 1, problem.most_blocks);
+    problem.max_blocks = std::clamp<std::int64_t>(there - 1, 1, problem.max_blocks);
   }
   return step;
 }

@@ -28,7 +28,7 @@ std::int64_t replay_steps(const tuned::Journal& journal) {
   // Each turn adds a finding, and so does the default.
   const std::int64_t turns = std::min(candidates, std::ssize(journal.findings) + 1);
   const std::int64_t tried = std::min<std::int64_t>(
-      turns, 1 + journal.options.most_tried(static_cast<std::size_t>(candidates)));
+      turns, 1 + journal.options.max_tried(static_cast<std::size_t>(candidates)));
   const std::int64_t learnt = journal.options.exhaustive ? 0 : tried;
   return candidates * (turns + learnt * learnt / kLearntInAStep);
 }

@@ -58,7 +58,7 @@ std::vector<const RoundTimer::Ready*> RoundTimer::ready(std::span<const KernelCo
     // measurement.
     time_micros(run, 1, tuned::CacheState::kWarm);
     const double once = std::max(time_micros(run, 1, tuned::CacheState::kWarm), 0.1);
-    const int repeats = std::clamp(static_cast<int>(std::ceil(options_.least_micros / once)), 1,
+    const int repeats = std::clamp(static_cast<int>(std::ceil(options_.min_micros / once)), 1,
                                    options_.max_repeats);
     all.push_back(&ready_.try_emplace(name, std::move(run), repeats).first->second);
   }

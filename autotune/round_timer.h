@@ -21,7 +21,7 @@ namespace annulus::autotune {
 
 struct MeasureOptions {
   // The least length of a measurement. Short kernels are launched several times in one measurement.
-  double least_micros = 200;
+  double min_micros = 200;
   int max_repeats = 1000;
 };
 

@@ -125,7 +125,7 @@ class Search {
         first_(trials.size()) {
     result_.trials = std::move(trials);
     result_.default_at = result_.winner = best_ = default_at;
-    most_ = options_.most_tried(result_.trials.size());
+    most_ = options_.max_tried(result_.trials.size());
     double first = std::numeric_limits<double>::max();
     for (const KernelConfig& config : options_.nominated) {
       const auto found = std::ranges::find_if(
@@ -327,12 +327,12 @@ class Search {
     });
   }
 
-  int most_final_rounds(const std::vector<std::size_t>& finalists) const {
+  int max_final_rounds(const std::vector<std::size_t>& finalists) const {
     // Short launches are repeated within a round, and L2 is emptied before each round.
     constexpr double kLeast = 250;
     double micros = std::max(at(result_.default_at).time, kLeast);  // the time of one round
     for (const std::size_t index : finalists) micros += std::max(at(index).time, kLeast);
-    const double most = options_.most_final_rounds;
+    const double most = options_.max_final_rounds;
     return static_cast<int>(
         std::clamp(options_.final_micros / micros, std::min(kAlways, most), most));
   }
@@ -362,7 +362,7 @@ class Search {
     }
     for (const std::size_t index : *contenders) measured_[index] = {};
     double default_time = 0;
-    const int most = most_final_rounds(*contenders);
+    const int most = max_final_rounds(*contenders);
     for (int rounds = 0; rounds < most; rounds += options_.final_rounds) {
       default_time = measure_fitting(contenders, options_.final_rounds);
       if (narrow(*contenders)) break;

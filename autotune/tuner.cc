@@ -293,7 +293,7 @@ std::string asked_of(const tuned::BatchTarget& of) {
   std::string text =
       fmt::format("|{} {} {} {} {}|{} {} {}|{} {} {} {}|{} {}", most.requests, most.rows,
                   most.rows_of_one, most.keys_of_one, most.keys, problem.page_rows,
-                  problem.block_keys, problem.most_blocks, ranks.block, ranks.ranks, ranks.rank,
+                  problem.block_keys, problem.max_blocks, ranks.block, ranks.ranks, ranks.rank,
                   problem.row_limits, of.options.part_keys, of.options.max_multiprocessors);
   for (const batch::StepRequest& request : of.step) {
     text += fmt::format("|{}/{}", request.queries, request.keys);

@@ -10,7 +10,7 @@ namespace annulus::autotune {
 namespace {
 
 // The limit of tile lists that are kept for further candidates, on the host and on the device.
-constexpr base::CacheLimits kMostLists{.bytes = std::int64_t{256} << 20};
+constexpr base::CacheLimits kMaxLists{.bytes = std::int64_t{256} << 20};
 
 // The tiles of one branch, over all parts.
 attention::TileCounts tiles_of(const std::vector<Problem>& parts, std::size_t branch,
@@ -95,8 +95,8 @@ MeasuredWorkbench::MeasuredWorkbench(const Verifier& verifier, device::ContextPo
       limits_(limits),
       problem_(problem),
       operands_(context_, problem, random_operands(problem, kTimedElements, seed)),
-      tiles_(kMostLists),
-      device_tiles_(context_, kMostLists),
+      tiles_(kMaxLists),
+      device_tiles_(context_, kMaxLists),
       timer_(context_, options),
       ahead_(kernels, kernels_of(verifier), compilers) {}
 

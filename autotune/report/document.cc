@@ -269,13 +269,13 @@ class Writer {
   }
 
   void append_left_out() {
-    constexpr std::size_t kMostLines = 200, kMostBytes = 1 << 20;
+    constexpr std::size_t kMaxLines = 200, kMaxBytes = 1 << 20;
     document_.json += "\"left_out\":[";
     std::size_t lines = 0, bytes = 0;
     for (const std::string& line : document_.left_out) {
       const std::string value = dumped(line);
       bytes += value.size() + 2;
-      if (lines == kMostLines || bytes > kMostBytes - 100) break;
+      if (lines == kMaxLines || bytes > kMaxBytes - 100) break;
       document_.json += (lines++ == 0 ? "\n" : ",\n") + value;
     }
     document_.json += fmt::format("],\n\"further_left_out\":{}", document_.left_out.size() - lines);

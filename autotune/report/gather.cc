@@ -17,8 +17,8 @@
 namespace annulus::autotune::report {
 namespace {
 
-constexpr std::size_t kMostNames = 10'000;  // the most files in a folder
-constexpr int kDeepest = 1;                 // folders of devices in a folder of results
+constexpr std::size_t kMaxNames = 10'000;  // the most files in a folder
+constexpr int kDeepest = 1;                // folders of devices in a folder of results
 
 void take_journal(base::FileSystem&, const std::string& path, Gathered* gathered) {
   gathered->journals.push_back({path, true});
@@ -37,7 +37,7 @@ bool has_room_for_file(const std::string& path, Gathered* gathered) {
   return false;
 }
 
-std::string most_entries(const Gathered& gathered) {
+std::string max_entries(const Gathered& gathered) {
   return fmt::format("{} results", gathered.limits.entries);
 }
 
@@ -47,7 +47,7 @@ bool has_room_for_entries(base::FileSystem& files, const std::string& path, std:
                           Gathered* gathered) {
   const GatherLimits& most = gathered->limits;
   if (gathered->entries.size() >= most.entries) {
-    say_full(path, most_entries(*gathered), gathered);
+    say_full(path, max_entries(*gathered), gathered);
     return false;
   }
   const tuned::Opened opened(files,
@@ -84,7 +84,7 @@ void take_pack(base::FileSystem& files, const std::string& path, Gathered* gathe
   if (listing.entries.size() > room) {
     gathered->left_out.push_back(fmt::format("'{}': {} of {} results, as a report takes at most {}",
                                              path, listing.entries.size() - room,
-                                             listing.entries.size(), most_entries(*gathered)));
+                                             listing.entries.size(), max_entries(*gathered)));
     listing.entries.resize(room);
   }
   std::ranges::move(listing.entries, std::back_inserter(gathered->entries));
@@ -146,7 +146,7 @@ void take_folder(base::FileSystem& files, const std::string& path, int opened, i
                  Gathered* gathered) {
   std::vector<std::string> names;
   const int code = files.list(opened, &names);
-  if (code < 0 || names.size() > kMostNames) {
+  if (code < 0 || names.size() > kMaxNames) {
     gathered->left_out.push_back(fmt::format(
         "'{}': {}", path, code < 0 ? base::describe_errno(code) : "too many files are in it"));
     return;

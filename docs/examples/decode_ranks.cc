@@ -148,7 +148,7 @@ class Rank {
   static annulus::JoinProblem join_problem() {
     annulus::JoinProblem problem;
     problem.heads = kHeads, problem.dim_v = kDim, problem.dtype = annulus::Dtype::kFloat16;
-    problem.most_rows = 1;
+    problem.max_rows = 1;
     return problem;
   }
   static const void* row_of(const annulus::DeviceMemory& memory, std::int64_t row) {

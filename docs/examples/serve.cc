@@ -25,12 +25,12 @@ using Elements = std::vector<std::uint16_t>;  // fp16
 // The activations of two layers and 512 tokens. Each token has 12 heads of 32 elements.
 constexpr std::int64_t kLayers = 2, kTokens = 512, kHeads = 12, kDim = 32, kRow = kHeads * kDim;
 // The bounds of a step, and the size of the pool of pages.
-constexpr std::int64_t kMostRequests = 8, kMostRows = 192, kMostKeys = 256;
-constexpr std::int64_t kPageRows = 16, kPages = 48, kWidth = kMostKeys / kPageRows;
+constexpr std::int64_t kMaxRequests = 8, kMaxRows = 192, kMaxKeys = 256;
+constexpr std::int64_t kPageRows = 16, kPages = 48, kWidth = kMaxKeys / kPageRows;
 // The metadata of a step. It is copied to the device at once.
 struct Step {
-  std::int32_t requests, q_begin[kMostRequests + 1], k_length[kMostRequests];
-  std::int32_t pages[kMostRequests][kWidth];
+  std::int32_t requests, q_begin[kMaxRequests + 1], k_length[kMaxRequests];
+  std::int32_t pages[kMaxRequests][kWidth];
 };
 
 // A part of the text. Its first tokens are the prompt, and one further token follows in each step.
@@ -86,7 +86,7 @@ annulus::BatchProblem attention_problem() {
   problem.heads = problem.kv_heads = kHeads, problem.dim_qk = problem.dim_v = kDim;
   problem.dtype = annulus::Dtype::kFloat16;
   problem.pattern = annulus::causal(), problem.page_rows = kPageRows;
-  problem.most = {kMostRequests, kMostRows, kMostRows, kMostKeys, kPages * kPageRows};
+  problem.most = {kMaxRequests, kMaxRows, kMaxRows, kMaxKeys, kPages * kPageRows};
   return problem;
 }
 // The metadata determines where new K and V are written. This model has no rotary embedding. A
@@ -145,7 +145,7 @@ class Engine {
     step.k_pages.ids = at->pages[0], step.k_pages.width = kWidth;
     batch_.prepare(stream_, step, workspace_.data());
     for (std::int64_t layer = 0; layer < kLayers; ++layer) {
-      const std::int64_t row = layer * kMostRows, place = layer * kPages * kPageRows;
+      const std::int64_t row = layer * kMaxRows, place = layer * kPages * kPageRows;
       annulus::AppendOperands append;
       append.new_k = row_of(rows_[1], row), append.new_v = row_of(rows_[2], row);
       append.new_k_strides = append.new_v_strides = {kRow, kDim};
@@ -169,7 +169,7 @@ class Engine {
     std::int64_t rows = std::ssize(running_);
     for (Request& next : waiting_) {
       const std::int64_t pages = (next.tokens + kPageRows - 1) / kPageRows;
-      const bool fits = rows + next.prompt <= kMostRows && pages <= std::ssize(free_pages_);
+      const bool fits = rows + next.prompt <= kMaxRows && pages <= std::ssize(free_pages_);
       if (next.joins_at > steps_ || !fits) continue;
       next.pages.assign(free_pages_.end() - pages, free_pages_.end());
       free_pages_.resize(free_pages_.size() - next.pages.size());
@@ -196,7 +196,7 @@ class Engine {
       for (std::int64_t layer = 0; layer < kLayers; ++layer) {
         const std::int64_t token = layer * kTokens + request.first_token + request.done;
         for (int i = 0; i < 3; ++i) {
-          device_.copy_to_device(row_of(rows_[i], layer * kMostRows + row), &text_[i][token * kRow],
+          device_.copy_to_device(row_of(rows_[i], layer * kMaxRows + row), &text_[i][token * kRow],
                                  request.rows() * kRow * 2);
         }
       }
@@ -227,7 +227,7 @@ class Engine {
       request.o.resize(kLayers * request.tokens * kRow);
       for (std::int64_t layer = 0; layer < kLayers; ++layer) {
         device_.copy_to_host(&request.o[(layer * request.tokens + request.done) * kRow],
-                             row_of(o_, layer * kMostRows + rows), request.rows() * kRow * 2);
+                             row_of(o_, layer * kMaxRows + rows), request.rows() * kRow * 2);
       }
       rows += static_cast<int>(request.rows());
       request.done += request.rows();
@@ -285,7 +285,7 @@ class Engine {
   annulus::DeviceMemory step_ = device_.allocate(sizeof(Step));
   annulus::DeviceMemory k_ = device_.allocate(kLayers * kPages * kPageRows * kRow * 2);
   annulus::DeviceMemory v_ = device_.allocate(k_.bytes());
-  annulus::DeviceMemory o_ = device_.allocate(kLayers * kMostRows * kRow * 2);
+  annulus::DeviceMemory o_ = device_.allocate(kLayers * kMaxRows * kRow * 2);
   annulus::DeviceMemory rows_[3], on_device_[3];  // Q, K and V of a step, and of the whole text
   Elements text_[3];
   void *stream_ = nullptr, *step_graph_ = nullptr;

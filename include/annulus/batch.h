@@ -91,7 +91,7 @@ struct BatchProblem {
   // blocks. With lists, as in sparse decoding, a query sees exactly the visible keys of the pattern
   // that are in the blocks listed for its request and its head of K and V (BatchMetadata::blocks).
   std::int64_t block_keys = 0;
-  std::int64_t most_blocks = 0;  // entries of a list; 1 to 2^18 with block_keys, else 0
+  std::int64_t max_blocks = 0;  // entries of a list; 1 to 2^18 with block_keys, else 0
   // With several ranks, K and V have only the keys of this rank, packed without gaps in pages or in
   // rows from k_begin on, and O, LSE or the state are over these keys; annulus/join.h joins the
   // ranks. All other numbers (lengths, bounds, positions, row_end and tree_bits) count the keys of
@@ -162,7 +162,7 @@ struct BatchMetadata {
   const std::int32_t* k_begin = nullptr;
   const std::int32_t* v_begin = nullptr;
 
-  // With BatchProblem::block_keys, [R, Hkv, most_blocks]: the numbers of the blocks that each head
+  // With BatchProblem::block_keys, [R, Hkv, max_blocks]: the numbers of the blocks that each head
   // of K and V of a request may see, in any order, padded with -1. Block i has the keys i C to (i +
   // 1) C - 1 of the request. A repeated block counts once, a block without a key of the request is
   // skipped, and the status reports both.

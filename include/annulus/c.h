@@ -807,8 +807,8 @@ typedef struct annulus_run_times {
   size_t struct_size;
   int64_t runs;
   double total_micros;
-  double least_micros;
-  double most_micros;
+  double min_micros;
+  double max_micros;
   double last_micros;
 } annulus_run_times;
 #define ANNULUS_RUN_TIMES_INIT \

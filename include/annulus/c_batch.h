@@ -76,7 +76,7 @@ typedef struct annulus_batch_problem {
   int32_t carry_in;           // 0 or 1: start from a state of other keys
   int32_t carry_out;          // 0 or 1: write the state instead of O and LSE
   int64_t block_keys;         // C, the keys of a block; a multiple of 16; 0: no lists of blocks
-  int64_t most_blocks;        // entries of a list; 1 to 2^18 with block_keys, else 0
+  int64_t max_blocks;         // entries of a list; 1 to 2^18 with block_keys, else 0
   int32_t row_limits;         // 0 or 1: annulus_batch_metadata.row_end or tree_bits is set
   annulus_key_interleave interleave;  // the keys that this rank holds; not with block_keys
 } annulus_batch_problem;
@@ -166,7 +166,7 @@ typedef struct annulus_batch_metadata {
   // k_begin. If both are null, request r begins at r * annulus_batch_strides.page.
   const int32_t* k_begin;
   const int32_t* v_begin;
-  const int32_t* blocks;  // [R, Hkv, most_blocks] with block_keys, padded with -1
+  const int32_t* blocks;  // [R, Hkv, max_blocks] with block_keys, padded with -1
   // With row_limits, at least one of the two, [rows]. tree_bits is 8-byte aligned.
   const int32_t* row_end;
   const uint64_t* tree_bits;
@@ -424,7 +424,7 @@ ANNULUS_EXPORT annulus_status annulus_append_plan_get_status(annulus_append_plan
 typedef struct annulus_merge_plan annulus_merge_plan;
 
 // The most inputs of a problem.
-#define ANNULUS_MOST_MERGE_INPUTS 16
+#define ANNULUS_MAX_MERGE_INPUTS 16
 
 // The form of a result over some of the keys (see annulus::PartialForm).
 typedef enum annulus_partial_form {
@@ -437,8 +437,8 @@ typedef struct annulus_merge_problem {
   size_t struct_size;
   int64_t heads;        // H >= 1
   int64_t dim_v;        // Dv: a multiple of 8 from 8 to 1024
-  int64_t inputs;       // 2 to ANNULUS_MOST_MERGE_INPUTS
-  int64_t most_rows;    // the most rows of a run; rows times heads is below 2^31
+  int64_t inputs;       // 2 to ANNULUS_MAX_MERGE_INPUTS
+  int64_t max_rows;     // the most rows of a run; rows times heads is below 2^31
   int32_t dtype;        // dtype of every O: ANNULUS_FLOAT16 or ANNULUS_BFLOAT16
   int32_t lse_base;     // annulus_lse_base of every LSE
   int32_t form;         // annulus_partial_form of the inputs
@@ -495,7 +495,7 @@ typedef struct annulus_merge_operands {
   float* lse;                             // [rows, H] in any order; null: not written
   annulus_row_strides o_strides;
   annulus_row_strides lse_strides;
-  const int32_t* rows;       // [1]: rows of this run, clamped to [0, most_rows]; null: most_rows
+  const int32_t* rows;       // [1]: rows of this run, clamped to [0, max_rows]; null: max_rows
   const float* sink_logits;  // [H], with annulus_merge_problem.sink_logits
   annulus_state state;       // the contiguous state to write with carry_out
   size_t input_count;        // entries of `inputs`, for a check; 0: not checked

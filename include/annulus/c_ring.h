@@ -77,7 +77,7 @@ ANNULUS_EXPORT annulus_status annulus_rendezvous_get_info(annulus_rendezvous* re
                                                           annulus_rendezvous_info* info);
 
 // The most bytes of one rank in a call of annulus_rendezvous_all_gather and _gather.
-#define ANNULUS_MOST_GATHERED_BYTES 65536
+#define ANNULUS_MAX_GATHERED_BYTES 65536
 
 // Calls annulus::Rendezvous::all_gather. deadline_ms is from 1 ms to a day. `all` has room for
 // `room` bytes per rank; the bytes of rank r are at r * room, and counts[r] is their number. If
@@ -85,7 +85,7 @@ ANNULUS_EXPORT annulus_status annulus_rendezvous_get_info(annulus_rendezvous* re
 // rank's bytes reach the others even if the process dies. Only one thread at a time may call it or
 // annulus_rendezvous_gather.
 //
-// ANNULUS_INVALID_ARGUMENT for more than ANNULUS_MOST_GATHERED_BYTES, a wrong deadline and a second
+// ANNULUS_INVALID_ARGUMENT for more than ANNULUS_MAX_GATHERED_BYTES, a wrong deadline and a second
 // thread, and, after the exchange, if a rank brought more bytes than there is room for, or not
 // `room` bytes although counts is null. ANNULUS_COMMUNICATION, after the bytes of the other ranks
 // have arrived, if ranks have gone or are late. A failed call counts as a call.
@@ -425,8 +425,8 @@ typedef struct annulus_ring_rank {
   int64_t device_bytes;     // memory that the ring holds for the rank
   // The predicted time of its attention kernels in sequence and its range, without copies.
   double predicted_micros;
-  double least_micros;
-  double most_micros;
+  double min_micros;
+  double max_micros;
   int64_t rank;
 } annulus_ring_rank;
 #define ANNULUS_RING_RANK_INIT                                                                     \
@@ -506,7 +506,7 @@ typedef struct annulus_join_problem {
   size_t struct_size;
   int64_t heads;        // H >= 1
   int64_t dim_v;        // Dv: a multiple of 8 from 8 to 1024
-  int64_t most_rows;    // the most rows of a run; at least 1
+  int64_t max_rows;     // the most rows of a run; at least 1
   int32_t dtype;        // dtype of every O: ANNULUS_FLOAT16 or ANNULUS_BFLOAT16
   int32_t lse_base;     // annulus_lse_base of every LSE, on every rank
   int32_t slices;       // annulus_joined_slices
@@ -540,7 +540,7 @@ typedef struct annulus_join_plan_info {
   double compile_ms;   // time to find or compile the kernels
   int64_t rank;
   int64_t ranks;
-  int64_t exchanges;   // groups of messages in sequence in a run of most_rows
+  int64_t exchanges;   // groups of messages in sequence in a run of max_rows
   int64_t bytes_sent;  // bytes that this rank sends in such a run
 } annulus_join_plan_info;
 #define ANNULUS_JOIN_PLAN_INFO_INIT \
@@ -549,14 +549,14 @@ typedef struct annulus_join_plan_info {
 ANNULUS_EXPORT annulus_status annulus_join_plan_get_info(annulus_join_plan* plan,
                                                          annulus_join_plan_info* info);
 
-// Stores the bytes of scratch memory that a run of most_rows needs, 256-byte aligned.
+// Stores the bytes of scratch memory that a run of max_rows needs, 256-byte aligned.
 ANNULUS_EXPORT annulus_status annulus_join_plan_workspace_bytes(annulus_join_plan* plan,
                                                                 size_t* bytes);
 
 // The C form of annulus::JoinOperands: the tensors of one run, in device memory.
 typedef struct annulus_join_operands {
   size_t struct_size;
-  int64_t rows;              // 0 to most_rows, the same on every rank
+  int64_t rows;              // 0 to max_rows, the same on every rank
   const void* o;             // [rows, H, Dv]: this rank's partial result
   const float* lse;          // [rows, H] in any order
   annulus_state state;       // the input with ANNULUS_PARTIAL_STATES instead: contiguous, only read
@@ -588,10 +588,10 @@ ANNULUS_EXPORT annulus_status annulus_join_plan_run(annulus_join_plan* plan, voi
 // The C form of annulus::GatherProblem.
 typedef struct annulus_gather_problem {
   size_t struct_size;
-  int64_t heads;      // H >= 1, of all ranks together
-  int64_t dim;        // head dim: a multiple of 8 from 8 to 1024
-  int64_t most_rows;  // the most rows of a run; at least 1
-  int64_t dtype;      // ANNULUS_FLOAT16 or ANNULUS_BFLOAT16
+  int64_t heads;     // H >= 1, of all ranks together
+  int64_t dim;       // head dim: a multiple of 8 from 8 to 1024
+  int64_t max_rows;  // the most rows of a run; at least 1
+  int64_t dtype;     // ANNULUS_FLOAT16 or ANNULUS_BFLOAT16
 } annulus_gather_problem;
 #define ANNULUS_GATHER_PROBLEM_INIT \
   { sizeof(annulus_gather_problem), 1, 0, 0, ANNULUS_BFLOAT16 }
@@ -608,7 +608,7 @@ ANNULUS_EXPORT annulus_status annulus_gather_plan_workspace_bytes(annulus_gather
 // The C form of annulus::GatherOperands.
 typedef struct annulus_gather_operands {
   size_t struct_size;
-  int64_t rows;    // 0 to most_rows, the same on every rank
+  int64_t rows;    // 0 to max_rows, the same on every rank
   const void* q;   // [rows, heads of this rank, dim]; ignored if the rank has no heads
   void* gathered;  // [rows, H, dim]
   annulus_row_strides q_strides;

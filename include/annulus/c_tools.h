@@ -680,8 +680,8 @@ typedef struct annulus_prediction {
   size_t pipe_count;
   annulus_pipe pipes[ANNULUS_MAX_PIPES];
   // The range of the time if each constant of the model is anywhere in its own interval.
-  double least_micros;
-  double most_micros;
+  double min_micros;
+  double max_micros;
 } annulus_prediction;
 #define ANNULUS_PREDICTION_INIT \
   { sizeof(annulus_prediction), 0.0, NULL, 0, {{NULL, 0.0}}, 0.0, 0.0 }

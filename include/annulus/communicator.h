@@ -118,7 +118,7 @@ class ANNULUS_EXPORT Rendezvous {
   Rendezvous& operator=(const Rendezvous&) = default;
 
   // The most bytes of one rank in a call of all_gather() or gather().
-  static constexpr std::size_t kMostBytes = 65536;
+  static constexpr std::size_t kMaxBytes = 65536;
 
   // Meets the other ranks, which all call it with the same address, number of ranks and token. A
   // single rank needs neither socket nor address. Errors name the ranks. Throws
@@ -140,7 +140,7 @@ class ANNULUS_EXPORT Rendezvous {
   // Returns the bytes of all ranks in rank order. All ranks call it the same number of times; calls
   // are numbered, so a rank may be one call ahead of another. After it returns, this rank's bytes
   // reach the others even if the process dies. `deadline` is from 1 ms to a day. Only one thread at
-  // a time may call it or gather(). Throws Error{kInvalidArgument} for more than kMostBytes, a
+  // a time may call it or gather(). Throws Error{kInvalidArgument} for more than kMaxBytes, a
   // wrong deadline or a second thread. Throws Error{kCommunication}, after the bytes of the other
   // ranks have arrived, if ranks have gone ("rank 2 of 4 has gone") or are late ("ranks 1 and 3 of
   // 4 have not come within 300 ms"). A call that threw counts as a call.

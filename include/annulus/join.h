@@ -53,7 +53,7 @@ struct JoinProblem {
   std::int64_t dim_v = 0;                // a multiple of 8 from 8 to 1024
   Dtype dtype = Dtype::kBfloat16;        // dtype of every O: kFloat16 or kBfloat16
   LseBase lse_base = LseBase::kNatural;  // base of every LSE, on every rank
-  std::int64_t most_rows = 0;            // the most rows of a run; at least 1
+  std::int64_t max_rows = 0;             // the most rows of a run; at least 1
   JoinedSlices slices = JoinedSlices::kAll;
   // The form of the partial results. States avoid rounding to a 16-bit O, but have twice the bytes.
   PartialForm form = PartialForm::kOutputs;
@@ -63,7 +63,7 @@ struct JoinProblem {
 
 // The tensors of one run, in device memory.
 struct JoinOperands {
-  std::int64_t rows = 0;       // 0 to JoinProblem::most_rows, the same on every rank
+  std::int64_t rows = 0;       // 0 to JoinProblem::max_rows, the same on every rank
   const void* o = nullptr;     // [rows, H, Dv]: this rank's partial result
   const float* lse = nullptr;  // [rows, H] in any order
   // With PartialForm::kStates instead of o and lse, contiguous: [rows, H, Dv] and [rows, H].
@@ -84,7 +84,7 @@ struct JoinOperands {
 struct JoinInfo {
   int rank = 0;
   int ranks = 0;
-  int exchanges = 0;            // groups of messages in sequence in a run of most_rows
+  int exchanges = 0;            // groups of messages in sequence in a run of max_rows
   std::int64_t bytes_sent = 0;  // bytes that this rank sends in such a run
   std::string reason;           // why this number of exchanges
   double compile_ms = 0;
@@ -109,7 +109,7 @@ class ANNULUS_EXPORT JoinPlan {
   const JoinProblem& problem() const;
   const JoinInfo& info() const;
 
-  // Bytes of scratch memory that a run of most_rows needs for its messages, 256-byte aligned.
+  // Bytes of scratch memory that a run of max_rows needs for its messages, 256-byte aligned.
   std::size_t workspace_bytes() const;
   void run(void* stream, const JoinOperands& operands, void* workspace) const;
 
@@ -121,7 +121,7 @@ ANNULUS_EXPORT void validate(const JoinProblem& problem);
 
 // Compiles the kernels. Every rank calls it, and no rank waits for another. Throws the errors of
 // validate(), Error{kInvalidArgument} for a communicator of another device, Error{kUnsupported} for
-// more than 16 ranks (kMostMergeInputs), Error{kCompile} and Error{kDevice}.
+// more than 16 ranks (kMaxMergeInputs), Error{kCompile} and Error{kDevice}.
 ANNULUS_EXPORT JoinPlan plan_join(const Device& device, const Communicator& communicator,
                                   const JoinProblem& problem);
 
@@ -130,10 +130,10 @@ struct GatherProblem {
   std::int64_t heads = 1;          // H >= 1, of all ranks together
   std::int64_t dim = 0;            // head dim: a multiple of 8 from 8 to 1024
   Dtype dtype = Dtype::kBfloat16;  // kFloat16 or kBfloat16
-  std::int64_t most_rows = 0;      // the most rows of a run; at least 1
+  std::int64_t max_rows = 0;       // the most rows of a run; at least 1
 };
 struct GatherOperands {
-  std::int64_t rows = 0;     // 0 to GatherProblem::most_rows, the same on every rank
+  std::int64_t rows = 0;     // 0 to GatherProblem::max_rows, the same on every rank
   const void* q = nullptr;   // [rows, heads of this rank, dim]; ignored if the rank has no heads
   void* gathered = nullptr;  // [rows, H, dim]
   RowStrides q_strides;
@@ -149,7 +149,7 @@ class ANNULUS_EXPORT GatherPlan {
   GatherPlan& operator=(const GatherPlan&) = default;
 
   const GatherProblem& problem() const;
-  // Bytes of scratch memory that a run of most_rows needs for its messages, 256-byte aligned.
+  // Bytes of scratch memory that a run of max_rows needs for its messages, 256-byte aligned.
   std::size_t workspace_bytes() const;
 
   // Puts a launch, one exchange, and a launch on `stream`.

@@ -31,7 +31,7 @@
 
 namespace annulus::inline v0 {
 
-constexpr std::int64_t kMostMergeInputs = 16;
+constexpr std::int64_t kMaxMergeInputs = 16;
 
 // The form of a result over some of the keys.
 enum class PartialForm : int {
@@ -44,8 +44,8 @@ struct MergeProblem {
   std::int64_t dim_v = 0;                // a multiple of 8 from 8 to 1024
   Dtype dtype = Dtype::kBfloat16;        // dtype of every O: kFloat16 or kBfloat16
   LseBase lse_base = LseBase::kNatural;  // base of every LSE
-  std::int64_t inputs = 2;               // 2 to kMostMergeInputs
-  std::int64_t most_rows = 0;  // the most rows of a run; at least 1; rows times heads is below 2^31
+  std::int64_t inputs = 2;               // 2 to kMaxMergeInputs
+  std::int64_t max_rows = 0;  // the most rows of a run; at least 1; rows times heads is below 2^31
   PartialForm form = PartialForm::kOutputs;  // form of the inputs
   bool carry_out = false;    // write the state instead of O and LSE; requires kStates
   bool sink_logits = false;  // MergeOperands::sink_logits is set; not with carry_out
@@ -78,8 +78,8 @@ struct MergeOperands {
   RowStrides o_strides;  // multiples of 8
   RowStrides lse_strides;
 
-  // [1], int32: the number of rows of this run, clamped to [0, MergeProblem::most_rows]. Null:
-  // most_rows. Other rows are neither read nor written.
+  // [1], int32: the number of rows of this run, clamped to [0, MergeProblem::max_rows]. Null:
+  // max_rows. Other rows are neither read nor written.
   const std::int32_t* rows = nullptr;
 
   // [H], with MergeProblem::sink_logits: the logit of each query head's attention sink, which

@@ -54,8 +54,8 @@ ANNULUS_EXPORT std::string metrics_text(const Metrics& metrics, std::string_view
 struct RunTimes {
   std::int64_t runs = 0;
   double total_micros = 0;
-  double least_micros = 0;
-  double most_micros = 0;
+  double min_micros = 0;
+  double max_micros = 0;
   double last_micros = 0;
 };
 

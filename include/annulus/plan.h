@@ -149,8 +149,8 @@ struct PlanPrediction {
   double predicted_micros = 0;  // infinite if not even one CTA fits
   // The range of the time if each constant of the model is anywhere in its own interval
   // (docs/performance.md lists the intervals).
-  double least_micros = 0;
-  double most_micros = 0;
+  double min_micros = 0;
+  double max_micros = 0;
   std::string predicted_limit;  // the bottleneck: "tensor cores", "special functions", ...
   // The share of the time in which each pipe is busy, on an average multiprocessor.
   std::vector<std::pair<std::string, double>> predicted_busy;

@@ -110,8 +110,8 @@ struct RingRankInfo {
   std::int64_t device_bytes = 0;  // memory that the plan holds: tile lists, positions, tables
   // The predicted time of its attention kernels and its range (PlanPrediction), without copies.
   double predicted_micros = 0;
-  double least_micros = 0;
-  double most_micros = 0;
+  double min_micros = 0;
+  double max_micros = 0;
 };
 
 struct RingInfo {

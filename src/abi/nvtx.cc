@@ -25,7 +25,7 @@ using Function = void (*)();
 // not exist.
 enum Module : unsigned { kCore = 1, kCore2 = 5, kModules = 7 };
 constexpr unsigned kFunctions[kModules] = {0, 16, 9, 15, 7, 16, 7};
-constexpr unsigned kMostFunctions = 16;
+constexpr unsigned kMaxFunctions = 16;
 
 // NvtxCallbackIdCore2
 enum : unsigned { kRangePushEx = 4, kRangePop = 5, kDomainCreateA = 12 };
@@ -59,8 +59,8 @@ struct VersionTable {
 
 // The functions that the profiler sets, and the pointers to them in the form of its tables, which
 // end with a null pointer.
-Function slots[kModules][kMostFunctions];
-Function* pointers[kModules][kMostFunctions + 1];
+Function slots[kModules][kMaxFunctions];
+Function* pointers[kModules][kMaxFunctions + 1];
 
 int module_functions(unsigned module, Function*** table, unsigned* functions) {
   if (module == 0 || module >= kModules) return 0;

@@ -38,9 +38,9 @@ void check_ranks(const Device& device, const Communicator& communicator, const c
         "the communicator belongs to {} and the {} to {}; give a communicator of that device",
         of->context()->info().name, what, inside.context->info().name);
   }
-  if (communicator.ranks() > kMostMergeInputs) {
+  if (communicator.ranks() > kMaxMergeInputs) {
     base::fail(ErrorCode::kUnsupported, "a {} over {} ranks; there are kernels for {} at most",
-               what, communicator.ranks(), kMostMergeInputs);
+               what, communicator.ranks(), kMaxMergeInputs);
   }
 }
 
@@ -54,8 +54,8 @@ JoinPlan plan_join(const Device& device, const Communicator& communicator,
   check_ranks(device, communicator, "join");
   const int ranks = communicator.ranks(), rank = communicator.rank();
   const jit::KernelsFor wanted([&] {
-    return fmt::format("a join of up to {} rows over {} ranks, H{} D{} {}", problem.most_rows,
-                       ranks, problem.heads, problem.dim_v, to_string(problem.dtype));
+    return fmt::format("a join of up to {} rows over {} ranks, H{} D{} {}", problem.max_rows, ranks,
+                       problem.heads, problem.dim_v, to_string(problem.dtype));
   });
   const planner::Clock::time_point start = planner::Clock::now();
   auto made = std::make_shared<JoinPlan::Impl>(
@@ -100,7 +100,7 @@ GatherPlan plan_gather(const Device& device, const Communicator& communicator,
   validate(problem);
   check_ranks(device, communicator, "gather");
   const jit::KernelsFor wanted([&] {
-    return fmt::format("a gather of up to {} rows over {} ranks, H{} D{} {}", problem.most_rows,
+    return fmt::format("a gather of up to {} rows over {} ranks, H{} D{} {}", problem.max_rows,
                        communicator.ranks(), problem.heads, problem.dim, to_string(problem.dtype));
   });
   return GatherPlan(std::make_shared<GatherPlan::Impl>(

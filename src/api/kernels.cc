@@ -258,11 +258,11 @@ WarmResult warm_until(const WarmWork& work, const WarmOptions& options,
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   Workshop shop{options, base::read_environment(), {}, {}, {}, {}, {}};
-  constexpr int kMostThreads = 1024;
-  if (options.threads < 0 || options.threads > kMostThreads) {
+  constexpr int kMaxThreads = 1024;
+  if (options.threads < 0 || options.threads > kMaxThreads) {
     base::fail(ErrorCode::kInvalidArgument,
                "threads is {}; give a number up to {}, or 0 for one per processor", options.threads,
-               kMostThreads);
+               kMaxThreads);
   }
   DeviceOptions told;
   told.log = options.log;

@@ -34,7 +34,7 @@ MergePlan plan_merge(const Device& device, const MergeProblem& problem) {
   validate(problem);
   const jit::KernelsFor wanted([&] {
     return fmt::format("a merge of {} inputs of up to {} rows, H{} D{} {}", problem.inputs,
-                       problem.most_rows, problem.heads, problem.dim_v, to_string(problem.dtype));
+                       problem.max_rows, problem.heads, problem.dim_v, to_string(problem.dtype));
   });
   const planner::Clock::time_point start = planner::Clock::now();
   auto made = std::make_shared<MergePlan::Impl>(
@@ -43,7 +43,7 @@ MergePlan plan_merge(const Device& device, const MergeProblem& problem) {
   made->info.compile_ms = planner::millis(planner::Clock::now() - start);
   inside.log.write(base::LogLevel::kInfo,
                    "merge_outputs for {}: {} inputs of up to {} rows ({:.1f} ms)", inside.info.name,
-                   problem.inputs, problem.most_rows, made->info.compile_ms);
+                   problem.inputs, problem.max_rows, made->info.compile_ms);
   return MergePlan(std::move(made));
 }
 

@@ -10,11 +10,11 @@
 namespace annulus::inline v0 {
 
 void start_trace(const TraceOptions& options) {
-  constexpr std::int64_t kMostSpans = 1 << 24;
-  if (options.max_spans < 1 || options.max_spans > kMostSpans) {
+  constexpr std::int64_t kMaxSpans = 1 << 24;
+  if (options.max_spans < 1 || options.max_spans > kMaxSpans) {
     base::fail(ErrorCode::kInvalidArgument,
                "max_spans is {}; give the most spans to keep, from 1 to {}", options.max_spans,
-               kMostSpans);
+               kMaxSpans);
   }
   base::start_recording(static_cast<std::size_t>(options.max_spans));
 }

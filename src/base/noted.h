@@ -19,7 +19,7 @@ class Noted {
 
  private:
   std::mutex mutex_;
-  std::set<std::string> texts_;  // guarded by mutex_; at most kMostTexts
+  std::set<std::string> texts_;  // guarded by mutex_; at most kMaxTexts
 };
 
 }  // namespace annulus::base

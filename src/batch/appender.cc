@@ -17,9 +17,9 @@ namespace {
 using attention::check_address;
 using attention::check_unused;
 
-constexpr std::int64_t kMostRows = std::int64_t{1} << 27;  // the status has 28 bits for it
-constexpr std::int64_t kMostDim = 2 * kernels::kMostRotaryPairs;
-constexpr double kMostFrequency = 4;
+constexpr std::int64_t kMaxRows = std::int64_t{1} << 27;  // the status has 28 bits for it
+constexpr std::int64_t kMaxDim = 2 * kernels::kMaxRotaryPairs;
+constexpr double kMaxFrequency = 4;
 
 bool rotates(const AppendProblem& problem) { return problem.rotary.order != RotaryOrder::kNone; }
 
@@ -75,10 +75,10 @@ void check_rotary(const AppendProblem& problem) {
                rotary.frequencies.size(), rotary.dims, rotary.dims / 2);
   }
   for (const double frequency : rotary.frequencies) {
-    if (frequency >= -kMostFrequency && frequency <= kMostFrequency) continue;
+    if (frequency >= -kMaxFrequency && frequency <= kMaxFrequency) continue;
     base::fail(ErrorCode::kInvalidArgument,
                "rotary.frequencies has {}; give radians for each position from {} to {}", frequency,
-               -kMostFrequency, kMostFrequency);
+               -kMaxFrequency, kMaxFrequency);
   }
 }
 
@@ -143,8 +143,8 @@ Appender::Appender(const device::ContextPointer& context, jit::KernelCache& kern
     params_.turns =
         reinterpret_cast<const unsigned long long*>(static_cast<std::uintptr_t>(turns_.address()));
   }
-  params_.most_rows = static_cast<int>(problem_.most.rows);
-  params_.most_requests = static_cast<int>(problem_.most.requests);
+  params_.max_rows = static_cast<int>(problem_.most.rows);
+  params_.max_requests = static_cast<int>(problem_.most.requests);
   params_.keys_of_one = static_cast<int>(problem_.most.keys_of_one);
   params_.page_rows = static_cast<int>(problem_.page_rows);
   params_.heads = static_cast<int>(problem_.heads);
@@ -308,20 +308,20 @@ void validate(const AppendProblem& given) {
   const AppendProblem problem = batch::with_defaults(given);
   check_count("heads", problem.heads, 0, kMaxHeads);
   check_count("kv_heads", problem.kv_heads, 1, kMaxHeads);
-  batch::check_row_dim("dim_qk", problem.dim_qk, batch::kMostDim);
-  batch::check_row_dim("dim_v", problem.dim_v, batch::kMostDim);
+  batch::check_row_dim("dim_qk", problem.dim_qk, batch::kMaxDim);
+  batch::check_row_dim("dim_v", problem.dim_v, batch::kMaxDim);
   if (problem.dtype != Dtype::kFloat16 && problem.dtype != Dtype::kBfloat16) {
     base::fail(ErrorCode::kUnsupported,
                "{} rows have no kernel that appends them; convert to fp16 or bf16",
                to_string(problem.dtype));
   }
   check_count("page_rows", problem.page_rows, 0, kMaxPosition);
-  check_count("most.rows", problem.most.rows, 1, batch::kMostRows);
+  check_count("most.rows", problem.most.rows, 1, batch::kMaxRows);
   const int place = static_cast<int>(problem.place);
   check_count("place", place, static_cast<int>(AppendPlace::kSlots),
               static_cast<int>(AppendPlace::kRequests));
   if (problem.place == AppendPlace::kRequests) {
-    check_count("most.requests", problem.most.requests, 1, batch::kMostRequests);
+    check_count("most.requests", problem.most.requests, 1, batch::kMaxRequests);
     check_count("most.keys_of_one", problem.most.keys_of_one, 1, kMaxPosition);
   }
   batch::check_interleave(problem.interleave);

@@ -91,7 +91,7 @@ std::vector<ShippedBatchConfig> shipped_batch_configs();
 struct BatchFeatures {
   attention::KernelFeatures attention;
   kernels::Pages pages = kernels::Pages::kNone;
-  int runs = 1;              // most_runs() of the pattern's forms
+  int runs = 1;              // max_runs() of the pattern's forms
   bool listed = false;       // whether heads of keys have lists of blocks
   bool row_limits = false;   // whether rows of Q have limits of their own
   bool interleaved = false;  // whether the keys of other ranks are in between

@@ -61,8 +61,8 @@ struct Works {
   std::int64_t full_rows = 0;    // rows of the full parts
   std::int64_t joined = 0;       // tiles of rows with several parts
   std::int64_t joined_rows = 0;  // rows of all parts of these tiles
-  std::int64_t most_parts = 1;
-  std::int64_t most_rows = 0;  // the most rows of a tile with several parts
+  std::int64_t max_parts = 1;
+  std::int64_t max_rows = 0;  // the most rows of a tile with several parts
 
   std::int64_t count() const { return full + std::ssize(last); }
 };
@@ -85,8 +85,8 @@ Works works_of(const ClassPlan& plan, std::span<const StepRequest> requests) {
       if (parts == 1) continue;
       ++made.joined;
       made.joined_rows += parts * rows;
-      made.most_parts = std::max(made.most_parts, parts);
-      made.most_rows = std::max(made.most_rows, rows);
+      made.max_parts = std::max(made.max_parts, parts);
+      made.max_rows = std::max(made.max_rows, rows);
     }
   }
   // Sorts lengths into bins, as prepare_batch does.
@@ -174,13 +174,12 @@ double join_cycles(const PipeDevice& device, const ClassPlan& plan, const Works&
                    const RowBytes& bytes, std::int64_t dim_v) {
   if (works.joined == 0) return 0;
   const std::int64_t row_threads = kernels::combine_row_threads(static_cast<int>(dim_v));
-  const std::int64_t loads =
-      base::ceil_div(works.most_parts, std::int64_t{kernels::kCombineParts}) *
-      (dim_v / (4 * row_threads));
+  const std::int64_t loads = base::ceil_div(works.max_parts, std::int64_t{kernels::kCombineParts}) *
+                             (dim_v / (4 * row_threads));
   const double chain = kJoinLoads + static_cast<double>(loads);
   const std::int64_t columns = plan.packing.columns;
   const std::int64_t groups =
-      base::ceil_div(works.most_rows, kernels::kCombineThreads / row_threads);
+      base::ceil_div(works.max_rows, kernels::kCombineThreads / row_threads);
   const auto waves =
       static_cast<double>(base::ceil_div(works.joined * groups * columns, plan.ctas));
   return waves * chain * device.latency_cycles +
@@ -269,16 +268,16 @@ StepPrediction predict_step(const PipeDevice& device, const BatchProblem& proble
   // All CTAs wait for their first keys at the same time.
   made.first_micros = micros(pause);
   const double cycles = cycles_of(device, loads, pause, of_steps.step());
-  double keys = 0, most_steps = 0, all_steps = 0;
+  double keys = 0, max_steps = 0, all_steps = 0;
   for (const StepRequest& request : requests) {
     keys += static_cast<double>(request.keys *
                                 base::ceil_div(request.queries, plan.packing.tile_queries));
   }
   for (const Load& load : loads) {
-    most_steps = std::max(most_steps, load.steps);
+    max_steps = std::max(max_steps, load.steps);
     all_steps += load.steps;
   }
-  if (all_steps > 0) made.busiest = most_steps * static_cast<double>(plan.ctas) / all_steps;
+  if (all_steps > 0) made.busiest = max_steps * static_cast<double>(plan.ctas) / all_steps;
   made.keys_micros = micros(keys * static_cast<double>(columns) * bytes.keys / device.memory_bytes);
   made.uneven_micros = micros(cycles) - made.keys_micros;
   made.join_micros = micros(join_cycles(device, plan, works, bytes, dims.v));

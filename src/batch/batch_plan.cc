@@ -21,15 +21,15 @@ namespace annulus::batch {
 namespace {
 
 // Parts are whole tiles in every configuration.
-constexpr std::int64_t kLeastPart = 128, kMostPart = std::int64_t{1} << 20;
+constexpr std::int64_t kLeastPart = 128, kMaxPart = std::int64_t{1} << 20;
 constexpr std::int64_t kInt = std::numeric_limits<std::int32_t>::max();
 // list_blocks has a bit for each block in shared memory.
-constexpr std::int64_t kMostBlocks = std::int64_t{1} << 18;
+constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 18;
 
 // The most keys that one rank has of `keys` keys, which belong to `requests` requests. The bounds
 // of a problem are bounds of whole requests, and the plan of every rank is laid out for the rank
 // with the most keys.
-std::int64_t most_held(const BatchProblem& problem, std::int64_t keys, std::int64_t requests) {
+std::int64_t max_held(const BatchProblem& problem, std::int64_t keys, std::int64_t requests) {
   const KeyInterleave& of = problem.interleave;
   if (of.ranks == 1) return keys;
   if (requests == 1) return held_keys({of.block, of.ranks, 0}, keys);
@@ -40,8 +40,8 @@ std::int64_t most_held(const BatchProblem& problem, std::int64_t keys, std::int6
 // The bounds for the keys that one rank has.
 BatchBounds held_bounds(const BatchProblem& problem) {
   BatchBounds most = problem.most;
-  most.keys_of_one = most_held(problem, most.keys_of_one, 1);
-  most.keys = std::min(most_held(problem, most.keys, most.requests),
+  most.keys_of_one = max_held(problem, most.keys_of_one, 1);
+  most.keys = std::min(max_held(problem, most.keys, most.requests),
                        pattern::product(most.requests, most.keys_of_one));
   return most;
 }
@@ -53,7 +53,7 @@ std::int64_t persistent_ctas(const ClassPlan& plan, std::int64_t resident) {
 
 // chunk_forward computes a request if its queries, with the heads of a group, are more rows than
 // this.
-constexpr std::int64_t kMostDecodeRows = 64;
+constexpr std::int64_t kMaxDecodeRows = 64;
 
 // Typical steps, by which the length of parts is chosen.
 struct TypicalSteps {
@@ -65,8 +65,8 @@ struct TypicalSteps {
 };
 TypicalSteps typical_steps(const BatchBounds& most) {
   // If there are more requests than this, they are dealt out evenly with any length of parts.
-  constexpr std::int64_t kMostListed = 1024;
-  const std::int64_t requests = std::min(most.requests, kMostListed);
+  constexpr std::int64_t kMaxListed = 1024;
+  const std::int64_t requests = std::min(most.requests, kMaxListed);
   const auto alike = [](std::int64_t count, std::int64_t keys) {
     return std::vector<StepRequest>(static_cast<std::size_t>(count), {1, keys});
   };
@@ -92,17 +92,17 @@ std::int64_t numbered_keys(const BatchProblem& problem) {
   const BatchBounds most = held_bounds(problem);
   if (problem.block_keys == 0) return most.keys_of_one;
   return std::min(base::round_up(most.keys_of_one, problem.block_keys),
-                  pattern::product(problem.most_blocks, problem.block_keys));
+                  pattern::product(problem.max_blocks, problem.block_keys));
 }
 
 // The length of parts if the caller leaves it open: the length with the least time of typical steps
 // by the pipe model. Steps that are as large as the bounds decide first. If their times differ
 // little, requests of different lengths and single requests decide; short parts are good for both.
-// Lists and states fit `most_bytes` and kMostStateBytes.
+// Lists and states fit `max_bytes` and kMaxStateBytes.
 std::int64_t choose_part(const BatchProblem& problem, const ClassPlan& given,
-                         std::int64_t most_bytes, const attention::DeviceLimits& limits) {
+                         std::int64_t max_bytes, const attention::DeviceLimits& limits) {
   constexpr std::int64_t kShortest = 256;
-  constexpr std::int64_t kMostStateBytes = std::int64_t{48} << 20;
+  constexpr std::int64_t kMaxStateBytes = std::int64_t{48} << 20;
   constexpr double kOfUnlike = 1.0 / 4, kOfOne = 1.0 / 8;
   const attention::PipeDevice device = attention::pipe_device(limits);
   // The CTAs of the whole device count, because BatchOptions::max_multiprocessors must not change a
@@ -114,14 +114,14 @@ std::int64_t choose_part(const BatchProblem& problem, const ClassPlan& given,
   most.keys = std::min(most.keys, pattern::product(most.requests, most.keys_of_one));
   const TypicalSteps steps = typical_steps(most);
   const std::int64_t whole =
-      std::clamp(base::round_up(most.keys_of_one, kLeastPart), kShortest, kMostPart);
+      std::clamp(base::round_up(most.keys_of_one, kLeastPart), kShortest, kMaxPart);
   std::int64_t best = whole;
   double least = std::numeric_limits<double>::infinity();
   const auto consider = [&](std::int64_t part) {
     ClassPlan plan = given;
     plan.part_keys = part;
-    plan.lists = lay_out(problem, plan.packing, plan.most_queries, part, 0);
-    if (plan.lists.end > std::min(most_bytes, kMostStateBytes)) return;
+    plan.lists = lay_out(problem, plan.packing, plan.max_queries, part, 0);
+    if (plan.lists.end > std::min(max_bytes, kMaxStateBytes)) return;
     plan.joins = plan.lists.slots > 0;
     plan.ctas = persistent_ctas(plan, resident);
     const auto time = [&](const std::vector<StepRequest>& requests) {
@@ -149,7 +149,7 @@ void check_options(const BatchOptions& options) {
   check_count("max_workspace_bytes", options.max_workspace_bytes, 0,
               std::numeric_limits<std::int64_t>::max());
   if (options.part_keys == 0) return;
-  check_count("part_keys", options.part_keys, kLeastPart, kMostPart);
+  check_count("part_keys", options.part_keys, kLeastPart, kMaxPart);
   if (options.part_keys % kLeastPart != 0) {
     base::fail(ErrorCode::kInvalidArgument, "part_keys is {}; it must be a multiple of {}",
                options.part_keys, kLeastPart);
@@ -166,7 +166,7 @@ BatchProblem with_bounds(BatchProblem problem) {
 
 std::int64_t most_few_queries(const BatchProblem& problem) {
   const std::int64_t group = problem.heads / problem.kv_heads;
-  return std::min(std::max<std::int64_t>(1, kMostDecodeRows / group), problem.most.rows_of_one);
+  return std::min(std::max<std::int64_t>(1, kMaxDecodeRows / group), problem.most.rows_of_one);
 }
 
 kernels::Pages pages_of(const BatchProblem& problem) {
@@ -194,7 +194,7 @@ BlocksLayout lay_out_blocks(const BatchProblem& problem) {
   layout.blocks_at = base::round_up<std::int64_t>(
       lists * static_cast<std::int64_t>(sizeof(kernels::BlockList)), 256);
   layout.end = base::round_up<std::int64_t>(
-      layout.blocks_at + lists * problem.most_blocks * std::int64_t{sizeof(std::int32_t)}, 256);
+      layout.blocks_at + lists * problem.max_blocks * std::int64_t{sizeof(std::int32_t)}, 256);
   return layout;
 }
 
@@ -203,14 +203,14 @@ BlocksLayout lay_out_blocks(const BatchProblem& problem) {
 // / part). A row has several parts only if k > part, and at most K / (part + 1) requests have more
 // than `part` keys. If columns have rows of their own, all numbers are multiplied by the number of
 // columns.
-ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int64_t most_queries,
+ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int64_t max_queries,
                    std::int64_t part_keys, std::int64_t begin) {
   constexpr std::int64_t kEndless = std::int64_t{1} << 60;
   const BatchBounds most = held_bounds(problem);
   ListLayout layout;
   const std::int64_t queries = packing.tile_queries;
   const std::int64_t own = packing.columns / packing.row_columns;
-  const std::int64_t rows_of_one = base::ceil_div(most_queries, queries) * own;
+  const std::int64_t rows_of_one = base::ceil_div(max_queries, queries) * own;
   layout.rows = std::min({most.requests * rows_of_one, most.rows * own,
                           (most.rows + most.requests * (queries - 1)) / queries * own});
   // The keys for which the tiles of a row have numbers.
@@ -228,7 +228,7 @@ ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int
     const std::int64_t split = std::min(most.requests, keys / (part_keys + 1));
     layout.slots = std::min(whole_parts + rows_of_one * split, all_parts);
   }
-  layout.slot_rows = std::min(most_queries, queries) * packing.tile_heads;
+  layout.slot_rows = std::min(max_queries, queries) * packing.tile_heads;
   // Kernels store the number of a work in 31 bits. A work of combine_parts is a group of state
   // rows.
   const std::int64_t state_rows =
@@ -299,7 +299,7 @@ std::vector<ClassPlan> classes_of(const BatchProblem& problem, const BatchOption
     }
     made.packing = pack(problem, made.config.tile_rows);
     made.least_queries = least;
-    made.most_queries = most;
+    made.max_queries = most;
     classes.push_back(std::move(made));
   };
   add(RequestClass::kFewQueries, 1, few);
@@ -352,7 +352,7 @@ std::string describe(const ClassPlan& of, kernels::Pages pages) {
   std::string text = fmt::format(
       "{} to {} queries: {}{}, {} heads and up to {} queries to a tile of rows, {} CTAs; keys in "
       "parts of {}, up to {} works in a step, {} of them joined{}",
-      of.least_queries, of.most_queries, to_string(of.config),
+      of.least_queries, of.max_queries, to_string(of.config),
       of.named ? " (requested by the caller)" : "", of.packing.tile_heads, of.packing.tile_queries,
       of.ctas, of.part_keys, of.lists.works, of.lists.slots,
       of.packing.row_columns < of.packing.columns ? "; each column of heads has works of its own"
@@ -388,10 +388,10 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
                    .row_limits = problem.row_limits,
                    .interleaved = problem.interleave.ranks > 1};
   for (const ClassPlan& of : plan.classes) {
-    const std::int64_t queries = std::min(of.most_queries, of.packing.tile_queries);
+    const std::int64_t queries = std::min(of.max_queries, of.packing.tile_queries);
     for (const int i : of.forms) {
       const HeadForms& forms = plan.forms[static_cast<std::size_t>(i)];
-      plan.features.runs = std::max(plan.features.runs, most_runs(forms, queries));
+      plan.features.runs = std::max(plan.features.runs, max_runs(forms, queries));
     }
   }
   plan.blocks = lay_out_blocks(problem);
@@ -407,7 +407,7 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
   for (ClassPlan& of : plan.classes) {
     if (kernel_of(of.config).takes_parts) continue;
     of.part_keys = base::round_up(numbered_keys(problem), kLeastPart);
-    left -= std::min(left, lay_out(problem, of.packing, of.most_queries, of.part_keys, 0).end);
+    left -= std::min(left, lay_out(problem, of.packing, of.max_queries, of.part_keys, 0).end);
   }
   for (ClassPlan& of : plan.classes) {
     const std::int64_t resident =
@@ -416,7 +416,7 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
       of.part_keys =
           options.part_keys > 0 ? options.part_keys : choose_part(problem, of, left, limits);
     }
-    of.lists = lay_out(problem, of.packing, of.most_queries, of.part_keys, plan.workspace_bytes);
+    of.lists = lay_out(problem, of.packing, of.max_queries, of.part_keys, plan.workspace_bytes);
     plan.workspace_bytes = of.lists.end;
     if (of.lists.end == std::numeric_limits<std::int64_t>::max()) {
       base::fail(ErrorCode::kUnsupported,
@@ -465,7 +465,7 @@ namespace annulus::inline v0 {
 void validate(const BatchProblem& given) {
   using attention::check_count;
   const BatchBounds& most = given.most;
-  check_count("most.requests", most.requests, 1, batch::kMostRequests);
+  check_count("most.requests", most.requests, 1, batch::kMaxRequests);
   check_count("most.rows", most.rows, 1, kMaxPosition);
   check_count("most.rows_of_one", most.rows_of_one, 0, most.rows);
   check_count("most.keys_of_one", most.keys_of_one, 1, kMaxPosition);
@@ -473,23 +473,23 @@ void validate(const BatchProblem& given) {
   check_count("page_rows", given.page_rows, 0, kMaxPosition);
   // The numbers of the keys of a list, whose blocks are whole, have 31 bits.
   check_count("block_keys", given.block_keys, 0, kMaxPosition / 2);
-  if (given.block_keys == 0 && given.most_blocks != 0) {
+  if (given.block_keys == 0 && given.max_blocks != 0) {
     base::fail(ErrorCode::kInvalidArgument,
-               "most_blocks is {}, but block_keys is 0, so there are no lists of blocks; give "
-               "block_keys, or leave most_blocks out",
-               given.most_blocks);
+               "max_blocks is {}, but block_keys is 0, so there are no lists of blocks; give "
+               "block_keys, or leave max_blocks out",
+               given.max_blocks);
   }
-  if (given.block_keys > 0) check_count("most_blocks", given.most_blocks, 1, batch::kMostBlocks);
+  if (given.block_keys > 0) check_count("max_blocks", given.max_blocks, 1, batch::kMaxBlocks);
   if (given.block_keys % kernels::kBlockGrain != 0) {
     base::fail(ErrorCode::kUnsupported,
                "block_keys is {}; kernels take lists of blocks of a multiple of {} keys",
                given.block_keys, static_cast<int>(kernels::kBlockGrain));
   }
-  if (given.block_keys > 0 && most.keys_of_one / given.block_keys >= batch::kMostBlocks) {
+  if (given.block_keys > 0 && most.keys_of_one / given.block_keys >= batch::kMaxBlocks) {
     base::fail(ErrorCode::kUnsupported,
                "a request of {} keys has more than {} blocks of {} keys, which is more than a list "
                "can have; give larger blocks",
-               most.keys_of_one, batch::kMostBlocks, given.block_keys);
+               most.keys_of_one, batch::kMaxBlocks, given.block_keys);
   }
   batch::check_interleave(given.interleave);
   if (given.interleave.ranks > 1 && given.block_keys > 0) {

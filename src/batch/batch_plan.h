@@ -58,11 +58,11 @@ struct BlocksLayout {
 };
 BlocksLayout lay_out_blocks(const BatchProblem& problem);
 
-// The layout of lists that begin at byte `begin`, for requests with up to `most_queries` queries,
+// The layout of lists that begin at byte `begin`, for requests with up to `max_queries` queries,
 // for parts of `part_keys` keys. No step within the bounds has more: a tile of rows of a request
 // with k keys has at most max(1, ceil(k / part_keys)) parts. If a number does not fit 32 bits,
 // nothing is placed, and `end` is the largest int64.
-ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int64_t most_queries,
+ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int64_t max_queries,
                    std::int64_t part_keys, std::int64_t begin);
 
 // How the requests of one class are computed.
@@ -77,7 +77,7 @@ struct ClassPlan {
   // row.
   std::vector<int> forms;
   std::int64_t least_queries = 0;
-  std::int64_t most_queries = 0;
+  std::int64_t max_queries = 0;
   std::int64_t part_keys = 0;
   ListLayout lists;
   std::int64_t ctas = 0;

@@ -55,10 +55,10 @@ kernels::BatchTables tables_of(const ClassPlan& of, const BatchBounds& most, voi
           .acc = at<float>(workspace, lists.acc_at),
           .m = at<float>(workspace, lists.m_at),
           .l = at<float>(workspace, lists.l_at),
-          .most_requests = static_cast<int>(most.requests),
-          .most_rows = static_cast<int>(lists.rows),
-          .most_works = static_cast<int>(lists.works),
-          .most_slots = static_cast<int>(lists.slots)};
+          .max_requests = static_cast<int>(most.requests),
+          .max_rows = static_cast<int>(lists.rows),
+          .max_works = static_cast<int>(lists.works),
+          .max_slots = static_cast<int>(lists.slots)};
 }
 
 // There are no tables if the problem has no lists of blocks.
@@ -68,7 +68,7 @@ kernels::BlockTables block_tables_of(const BatchPlanData& plan, void* workspace)
   const Divisor divisor = divisor_of(problem.block_keys);
   return {.lists = at<kernels::BlockList>(workspace, plan.blocks.lists_at),
           .blocks = at<int>(workspace, plan.blocks.blocks_at),
-          .most = static_cast<int>(problem.most_blocks),
+          .most = static_cast<int>(problem.max_blocks),
           .block_keys = static_cast<int>(problem.block_keys),
           .block_factor = divisor.factor,
           .block_shift = divisor.shift};
@@ -131,7 +131,7 @@ BatchRunner::BatchRunner(const device::ContextPointer& context, jit::KernelCache
   prepare_params_.page_rows = static_cast<int>(problem.page_rows);
   prepare_params_.kv_heads = static_cast<int>(problem.kv_heads);
   prepare_params_.interleave = interleave_of(problem.interleave);
-  list_params_.most_requests = static_cast<int>(most.requests);
+  list_params_.max_requests = static_cast<int>(most.requests);
   list_params_.kv_heads = static_cast<int>(problem.kv_heads);
   list_params_.keys_of_one = static_cast<int>(most.keys_of_one);
   for (std::size_t i = 0; i < classes_.size(); ++i) {
@@ -139,7 +139,7 @@ BatchRunner::BatchRunner(const device::ContextPointer& context, jit::KernelCache
     prepare_params_.classes[i] = {
         .tables = {},
         .least_queries = static_cast<int>(of.least_queries),
-        .most_queries = static_cast<int>(of.most_queries),
+        .max_queries = static_cast<int>(of.max_queries),
         .tile_queries = static_cast<int>(of.packing.tile_queries),
         .tile_columns = of.config.tile_columns,
         .part_tiles = part_tiles(of),

@@ -208,11 +208,11 @@ void chunk_wgmma_enumerate(const AddCandidates& add) {
 // With at most this number of registers for fragments, no kernel of the search space spills.
 std::optional<std::string> chunk_wgmma_why_spills(const KernelConfig& config, const Dims& dims,
                                                   jit::Arch arch) {
-  constexpr std::int64_t kMostFragments = 176;
+  constexpr std::int64_t kMaxFragments = 176;
   const std::int64_t fragments = chunk_wgmma_footprint(config, dims).fragment_registers;
-  if (fragments <= kMostFragments) return std::nullopt;
+  if (fragments <= kMaxFragments) return std::nullopt;
   return fmt::format("scores and output take {} registers of a thread, and beyond {} {} may spill",
-                     fragments, kMostFragments, jit::to_string(arch));
+                     fragments, kMaxFragments, jit::to_string(arch));
 }
 
 // The CTA takes all registers of the multiprocessor, and its warpgroups exchange registers at run

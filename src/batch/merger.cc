@@ -18,14 +18,14 @@ namespace {
 using attention::check_address;
 using attention::check_unused;
 
-static_assert(kMostMergeInputs == kernels::kMostMerged);
+static_assert(kMaxMergeInputs == kernels::kMaxMerged);
 
 // The names "O of input 0", "O of input 1", and so on. Errors need names of operands, and a run
 // without errors makes no text.
 template <std::size_t N>
 constexpr auto names_of_inputs(const char (&what)[N]) {
   constexpr std::string_view kOf = " of input ";
-  std::array<std::array<char, N + kOf.size() + 2>, kMostMergeInputs> names{};
+  std::array<std::array<char, N + kOf.size() + 2>, kMaxMergeInputs> names{};
   for (std::size_t i = 0; i < names.size(); ++i) {
     char* to = std::copy_n(what, N - 1, names[i].data());
     to = std::copy(kOf.begin(), kOf.end(), to);
@@ -34,7 +34,7 @@ constexpr auto names_of_inputs(const char (&what)[N]) {
   }
   return names;
 }
-static_assert(kMostMergeInputs <= 100);
+static_assert(kMaxMergeInputs <= 100);
 constexpr auto kOutputs = names_of_inputs("O");
 constexpr auto kLses = names_of_inputs("LSE");
 constexpr auto kAccs = names_of_inputs("acc");
@@ -86,30 +86,30 @@ jit::KernelSpec merge_spec(const MergeProblem& problem, jit::Arch arch) {
 }
 
 void check_moved(const char* tensor, const char* dim_name, const MovedRows& rows) {
-  constexpr std::int64_t kMostMovedDim = 1024;
+  constexpr std::int64_t kMaxMovedDim = 1024;
   // Threads count rows of heads in 32 bits, up to the end of the last CTA.
-  constexpr std::int64_t kMostHeadsOfRows = (std::int64_t{1} << 31) - kernels::kMergeHeads;
+  constexpr std::int64_t kMaxHeadsOfRows = (std::int64_t{1} << 31) - kernels::kMergeHeads;
   attention::check_count("heads", rows.heads, 1, kMaxHeads);
-  check_row_dim(dim_name, rows.dim, kMostMovedDim);
+  check_row_dim(dim_name, rows.dim, kMaxMovedDim);
   if (rows.dtype != Dtype::kFloat16 && rows.dtype != Dtype::kBfloat16) {
     base::fail(ErrorCode::kUnsupported, "{} of {} has no kernel; convert to fp16 or bf16", tensor,
                to_string(rows.dtype));
   }
-  attention::check_count("most_rows", rows.most_rows, 1, kMostHeadsOfRows / rows.heads);
+  attention::check_count("max_rows", rows.max_rows, 1, kMaxHeadsOfRows / rows.heads);
 }
 
 Merger::Merger(jit::KernelCache& kernels, jit::Arch arch, const MergeProblem& problem)
     : problem_(problem),
       spec_(merge_spec(problem, arch)),
       kernel_(kernels.get(spec_)),
-      ctas_(base::ceil_div(problem.most_rows * problem.heads,
+      ctas_(base::ceil_div(problem.max_rows * problem.heads,
                            static_cast<std::int64_t>(kernels::kMergeHeads))) {
   const double of_lse = problem.lse_base == LseBase::kNatural ? std::numbers::log2e : 1.0;
   const double unit = problem.form == PartialForm::kStates ? 1.0 : of_lse;
   params_.unit = static_cast<float>(unit);
   params_.inverse_unit = static_cast<float>(1 / of_lse);
   params_.sink_unit = static_cast<float>(std::numbers::log2e / unit);
-  params_.most_rows = static_cast<int>(problem.most_rows);
+  params_.max_rows = static_cast<int>(problem.max_rows);
   params_.heads = static_cast<int>(problem.heads);
   params_.chunks = static_cast<int>(problem.dim_v / 8);
 }
@@ -152,7 +152,7 @@ void Merger::check(const MergeOperands& operands, std::int64_t launched) const {
   }
 
   enum { kApart, kFirstO, kFirstLse, kFirstAcc, kFirstM, kFirstL };
-  std::array<attention::Place, 3 * kMostMergeInputs + 7> places;
+  std::array<attention::Place, 3 * kMaxMergeInputs + 7> places;
   std::size_t count = 0;
   const auto add = [&](const char* name, const void* data, bool written, int shared) {
     if (data != nullptr) places[count++] = {name, data, written, shared};
@@ -193,13 +193,13 @@ void Merger::check(const MergeOperands& operands, std::int64_t launched) const {
 }
 
 void Merger::run(device::LaunchSink& to, const MergeOperands& operands) const {
-  run(to, operands, problem_.most_rows);
+  run(to, operands, problem_.max_rows);
 }
 
 void Merger::run(device::LaunchSink& to, const MergeOperands& operands, std::int64_t rows) const {
   check(operands, rows);
   kernels::MergeParams params = params_;
-  params.most_rows = static_cast<int>(rows);
+  params.max_rows = static_cast<int>(rows);
   const bool states = problem_.form == PartialForm::kStates;
   for (std::size_t i = 0; i < operands.inputs.size(); ++i) {
     const MergeInput& input = operands.inputs[i];
@@ -236,11 +236,10 @@ namespace annulus::inline v0 {
 
 void validate(const MergeProblem& problem) {
   using attention::check_count;
-  batch::check_moved("O", "dim_v",
-                     {problem.heads, problem.dim_v, problem.dtype, problem.most_rows});
+  batch::check_moved("O", "dim_v", {problem.heads, problem.dim_v, problem.dtype, problem.max_rows});
   check_count("lse_base", static_cast<int>(problem.lse_base), static_cast<int>(LseBase::kNatural),
               static_cast<int>(LseBase::kTwo));
-  check_count("inputs", problem.inputs, 2, kMostMergeInputs);
+  check_count("inputs", problem.inputs, 2, kMaxMergeInputs);
   check_count("form", static_cast<int>(problem.form), static_cast<int>(PartialForm::kOutputs),
               static_cast<int>(PartialForm::kStates));
   if (problem.carry_out && problem.form != PartialForm::kStates) {

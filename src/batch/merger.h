@@ -14,12 +14,12 @@ namespace annulus::batch {
 // The kernel's template arguments.
 jit::KernelSpec merge_spec(const MergeProblem& problem, jit::Arch arch);
 
-// A tensor [most_rows, heads, dim] whose rows a merge, a join or a gather moves.
+// A tensor [max_rows, heads, dim] whose rows a merge, a join or a gather moves.
 struct MovedRows {
   std::int64_t heads;
   std::int64_t dim;
   Dtype dtype;
-  std::int64_t most_rows;
+  std::int64_t max_rows;
 };
 // Throws Error{kInvalidArgument} and Error{kUnsupported} for tensors that no kernel moves. `tensor`
 // and `dim_name` are the names of the tensor and of its head dim in errors: "O", "dim_v".
@@ -38,7 +38,7 @@ class Merger {
 
   // Like MergePlan::run. It does not allocate, lock or wait.
   void run(device::LaunchSink& to, const MergeOperands& operands) const;
-  // Merges `rows` rows, from 1 to most_rows, with a launch of that size.
+  // Merges `rows` rows, from 1 to max_rows, with a launch of that size.
   void run(device::LaunchSink& to, const MergeOperands& operands, std::int64_t rows) const;
 
  private:

@@ -113,11 +113,11 @@ class FormFinder {
       join_(keys, evaluator_.row(heads_[i], q, kUniverse), &joined_);
       std::swap(keys, joined_);
     }
-    if (keys.size() > kernels::kMostRuns) {
+    if (keys.size() > kernels::kMaxRuns) {
       why_not_ = fmt::format(
           "the query at position {} sees {} runs of keys, and a batch takes up "
           "to {}",
-          q, keys.size(), static_cast<int>(kernels::kMostRuns));
+          q, keys.size(), static_cast<int>(kernels::kMaxRuns));
       keys.clear();
     }
     return keys;
@@ -136,11 +136,11 @@ class FormFinder {
 
   void add(const RowForm& form, std::int64_t q, const IntervalSet& keys) {
     if (!forms_.empty() && tells(forms_.back(), q, keys) && goes_on(forms_.back(), form)) return;
-    if (forms_.size() == kernels::kMostForms) {
+    if (forms_.size() == kernels::kMaxForms) {
       why_not_ = fmt::format(
           "the keys that queries see change their form more than {} times, last at position {}, "
           "which is more than a batch takes",
-          static_cast<int>(kernels::kMostForms), q);
+          static_cast<int>(kernels::kMaxForms), q);
       return;
     }
     forms_.push_back(form);
@@ -171,7 +171,7 @@ kernels::RowForms view(const std::vector<RowForm>& forms) {
 
 bool operator==(const HeadForms& a, const HeadForms& b) {
   // A form has only numbers, without padding.
-  static_assert(sizeof(RowForm) == sizeof(int) * (2 + 4 * kernels::kMostRuns));
+  static_assert(sizeof(RowForm) == sizeof(int) * (2 + 4 * kernels::kMaxRuns));
   const auto same = [](const std::vector<RowForm>& x, const std::vector<RowForm>& y) {
     return std::ranges::equal(x, y, [](const RowForm& one, const RowForm& other) {
       return std::memcmp(&one, &other, sizeof(RowForm)) == 0;
@@ -220,7 +220,7 @@ HeadForms find_forms(const Pattern& pattern, const std::vector<std::int64_t>& he
   return found;
 }
 
-int most_runs(const HeadForms& forms, std::int64_t queries) {
+int max_runs(const HeadForms& forms, std::int64_t queries) {
   int most = 1;
   for (const RowForm& form : forms.all) most = std::max(most, form.runs);
   // Runs of one moving form only grow together. So among ranges of queries that span several forms,
@@ -236,7 +236,7 @@ int most_runs(const HeadForms& forms, std::int64_t queries) {
       if (count > queries) break;
       const kernels::KeyRuns runs = kernels::runs_of(
           view(forms.some), view(forms.all), first, static_cast<int>(count), -kAll, 2 * (kAll - 1));
-      for (int run = 0; run < kernels::kMostRuns; ++run) {
+      for (int run = 0; run < kernels::kMaxRuns; ++run) {
         if (runs.begin[run] < runs.end[run]) most = std::max(most, run + 1);
       }
     }

@@ -27,12 +27,12 @@ struct HeadForms {
 // for patterns that differ from batch to batch.
 void check_has_forms(const Pattern& pattern);
 
-// Throws Error{kUnsupported} if `some` needs more than kernels::kMostForms forms or kMostRuns runs.
+// Throws Error{kUnsupported} if `some` needs more than kernels::kMaxForms forms or kMaxRuns runs.
 // Requires: check_has_forms(pattern) passes; at least one head.
 HeadForms find_forms(const Pattern& pattern, const std::vector<std::int64_t>& heads);
 
 // The most runs that up to `queries` successive queries see together.
-int most_runs(const HeadForms& forms, std::int64_t queries);
+int max_runs(const HeadForms& forms, std::int64_t queries);
 
 }  // namespace annulus::batch
 

@@ -13,12 +13,12 @@ namespace {
 using attention::check_address;
 using attention::check_unused;
 
-constexpr std::int64_t kMostPages = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMaxPages = std::numeric_limits<std::int32_t>::max();
 // Begins have 32 bits.
-constexpr std::int64_t kMostEntries = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMaxEntries = std::numeric_limits<std::int32_t>::max();
 
 void check_entries(const char* name, std::int64_t entries, const PageTable& table) {
-  attention::check_count(name, entries, 0, kMostEntries);
+  attention::check_count(name, entries, 0, kMaxEntries);
   if (entries == 0 || table.begin != nullptr) return;
   base::fail(ErrorCode::kInvalidArgument,
              "{} is {}, but its page table has no begins; give 0, or the begins", name, entries);
@@ -57,9 +57,9 @@ void check_distinct(const char* name, const RowStrides& strides, std::int64_t ro
                             dim);
 }
 
-void check_distinct_lse(const RowStrides& strides, std::int64_t most_rows, std::int64_t heads) {
+void check_distinct_lse(const RowStrides& strides, std::int64_t max_rows, std::int64_t heads) {
   const bool one_row = strides.row == strides.head && strides.row != 0;
-  check_distinct("LSE", strides, one_row ? 1 : certain_rows(most_rows), heads, 1);
+  check_distinct("LSE", strides, one_row ? 1 : certain_rows(max_rows), heads, 1);
 }
 
 void check_given(const char* name, const RowStrides& strides, std::int64_t rows,
@@ -86,7 +86,7 @@ void check_keys(const char* name, const BatchStrides& strides, std::int64_t page
         "the row stride of {} is 0, so all keys of a page would be the same; give another stride",
         name);
   }
-  if (pages >= 0 && pages <= kMostPages) return;
+  if (pages >= 0 && pages <= kMaxPages) return;
   base::fail(ErrorCode::kInvalidArgument, "{} has {} pages; give a number from 0 to 2^31 - 1", name,
              pages);
 }
@@ -123,12 +123,12 @@ void check_metadata(const BatchMetadata& metadata, std::int64_t page_rows) {
 }
 
 void check_interleave(const KeyInterleave& interleave) {
-  constexpr std::int64_t kMostRanks = 1024, kMostPeriod = std::int64_t{1} << 24;
+  constexpr std::int64_t kMaxRanks = 1024, kMaxPeriod = std::int64_t{1} << 24;
   const auto& [block, ranks, rank] = interleave;
-  attention::check_count("interleave.ranks", ranks, 1, kMostRanks);
+  attention::check_count("interleave.ranks", ranks, 1, kMaxRanks);
   attention::check_count("interleave.rank", rank, 0, ranks - 1);
   attention::check_count("interleave.block", block, 1, kMaxPosition);
-  if (block * ranks <= kMostPeriod) return;
+  if (block * ranks <= kMaxPeriod) return;
   base::fail(ErrorCode::kUnsupported,
              "{} ranks have blocks of {} keys in turn; kernels take up to 2^24 keys from one block "
              "of a rank to the next",
@@ -159,7 +159,7 @@ Divisor divisor_of(std::int64_t number) {
 
 kernels::KeyPlaces places_of(const BatchMetadata& metadata) {
   const auto table = [](const PageTable& pages, std::int64_t entries) -> kernels::PageTableParams {
-    return {pages.ids, pages.begin, pages.width, entries == 0 ? kMostEntries : entries};
+    return {pages.ids, pages.begin, pages.width, entries == 0 ? kMaxEntries : entries};
   };
   const kernels::PageTableParams k_pages = table(metadata.k_pages, metadata.k_entries);
   return {.k_pages = k_pages,
@@ -169,7 +169,7 @@ kernels::KeyPlaces places_of(const BatchMetadata& metadata) {
           .v_begin = metadata.v_begin != nullptr ? metadata.v_begin : metadata.k_begin};
 }
 
-int page_count(std::int64_t pages) { return static_cast<int>(pages == 0 ? kMostPages : pages); }
+int page_count(std::int64_t pages) { return static_cast<int>(pages == 0 ? kMaxPages : pages); }
 
 }  // namespace annulus::batch
 

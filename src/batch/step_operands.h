@@ -11,7 +11,7 @@
 
 namespace annulus::batch {
 
-constexpr std::int64_t kMostRequests = 65535;  // requests of a step
+constexpr std::int64_t kMaxRequests = 65535;  // requests of a step
 
 // These functions throw Error{kInvalidArgument}, which names the wrong value.
 
@@ -37,7 +37,7 @@ inline std::int64_t certain_rows(std::int64_t most) { return std::min(most, kSom
 // Checks LSE [rows, heads] that is written, for steps whose number of rows is in device memory. An
 // LSE in the order [heads, rows] has equal strides in a step with one row, so equal strides mean
 // one row.
-void check_distinct_lse(const RowStrides& strides, std::int64_t most_rows, std::int64_t heads);
+void check_distinct_lse(const RowStrides& strides, std::int64_t max_rows, std::int64_t heads);
 // Checks K or V in `pages` pages. With `one_row` no page has a second row, so the row stride does
 // not matter. Throws Error{kUnsupported} for row strides that no kernel takes.
 void check_keys(const char* name, const BatchStrides& strides, std::int64_t pages, bool one_row);

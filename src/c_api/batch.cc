@@ -86,7 +86,7 @@ BatchProblem batch_problem_of(const annulus_batch_problem* given) {
   problem.most = bounds_of(c.most);
   problem.page_rows = c.page_rows;
   problem.block_keys = c.block_keys;
-  problem.most_blocks = c.most_blocks;
+  problem.max_blocks = c.max_blocks;
   problem.row_limits = truth("row_limits", c.row_limits);
   problem.interleave = interleave_of(c.interleave);
   problem.want_lse = truth("want_lse", c.want_lse);

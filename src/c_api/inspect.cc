@@ -87,8 +87,8 @@ annulus_status annulus_plan_predict(annulus_plan* plan, annulus_prediction* to) 
     const PlanPrediction made = pin->plan.predict();
     annulus_prediction c = ANNULUS_PREDICTION_INIT;
     c.micros = made.predicted_micros;
-    c.least_micros = made.least_micros;
-    c.most_micros = made.most_micros;
+    c.min_micros = made.min_micros;
+    c.max_micros = made.max_micros;
     c.limit = literal_of(made.predicted_limit);
     for (const auto& [name, busy] : made.predicted_busy) {
       if (c.pipe_count == ANNULUS_MAX_PIPES) break;

@@ -41,7 +41,7 @@ JoinProblem problem_of(const annulus_join_problem* given) {
           .dim_v = c.dim_v,
           .dtype = static_cast<Dtype>(c.dtype),
           .lse_base = static_cast<LseBase>(c.lse_base),
-          .most_rows = c.most_rows,
+          .max_rows = c.max_rows,
           .slices = static_cast<JoinedSlices>(c.slices),
           .form = static_cast<PartialForm>(c.form),
           .carry_out = truth("carry_out", c.carry_out),
@@ -146,7 +146,7 @@ annulus_status annulus_gather_plan_create(annulus_device* device,
                                                   {.heads = c.heads,
                                                    .dim = c.dim,
                                                    .dtype = static_cast<Dtype>(c.dtype),
-                                                   .most_rows = c.most_rows})));
+                                                   .max_rows = c.max_rows})));
   });
 }
 

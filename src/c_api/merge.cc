@@ -10,7 +10,7 @@
 namespace annulus::c_api {
 namespace {
 
-static_assert(ANNULUS_MOST_MERGE_INPUTS == kMostMergeInputs);
+static_assert(ANNULUS_MAX_MERGE_INPUTS == kMaxMergeInputs);
 static_assert(ANNULUS_PARTIAL_OUTPUTS == static_cast<int>(PartialForm::kOutputs));
 static_assert(ANNULUS_PARTIAL_STATES == static_cast<int>(PartialForm::kStates));
 
@@ -33,7 +33,7 @@ MergeProblem problem_of(const annulus_merge_problem* given) {
           .dtype = static_cast<Dtype>(c.dtype),
           .lse_base = static_cast<LseBase>(c.lse_base),
           .inputs = c.inputs,
-          .most_rows = c.most_rows,
+          .max_rows = c.max_rows,
           .form = static_cast<PartialForm>(c.form),
           .carry_out = truth("carry_out", c.carry_out),
           .sink_logits = truth("sink_logits", c.sink_logits)};
@@ -85,7 +85,7 @@ annulus_status annulus_merge_plan_run(annulus_merge_plan* plan, void* stream,
     const annulus_merge_operands c =
         read_struct(kMergeOperands, operands, annulus_merge_operands ANNULUS_MERGE_OPERANDS_INIT);
     check_pointer("inputs", c.inputs);
-    std::array<MergeInput, kMostMergeInputs> inputs;
+    std::array<MergeInput, kMaxMergeInputs> inputs;
     check_array_count("inputs", c.input_count, pin->problem().inputs);
     const auto count = static_cast<std::size_t>(pin->problem().inputs);
     for (std::size_t i = 0; i < count; ++i) {

@@ -48,8 +48,8 @@ annulus_status annulus_plan_times(annulus_plan* plan, annulus_run_times* to) {
     annulus_run_times c = ANNULUS_RUN_TIMES_INIT;
     c.runs = times.runs;
     c.total_micros = times.total_micros;
-    c.least_micros = times.least_micros;
-    c.most_micros = times.most_micros;
+    c.min_micros = times.min_micros;
+    c.max_micros = times.max_micros;
     c.last_micros = times.last_micros;
     write_struct(kRunTimes, to, c);
   });

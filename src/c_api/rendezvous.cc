@@ -14,7 +14,7 @@
 namespace annulus::c_api {
 namespace {
 
-static_assert(ANNULUS_MOST_GATHERED_BYTES == Rendezvous::kMostBytes);
+static_assert(ANNULUS_MAX_GATHERED_BYTES == Rendezvous::kMaxBytes);
 
 constexpr StructName kRendezvousOptions = {"annulus_rendezvous_options",
                                            "ANNULUS_RENDEZVOUS_OPTIONS_INIT"};
@@ -86,10 +86,10 @@ class Room {
         counts_(counts) {
     if (bytes > 0) check_pointer("own", own);
     if (room > 0) check_pointer("all (where the bytes go)", all);
-    if (room > Rendezvous::kMostBytes) {
+    if (room > Rendezvous::kMaxBytes) {
       base::fail(ErrorCode::kInvalidArgument,
                  "room for {} bytes of each rank; no rank may bring more than {}", room,
-                 Rendezvous::kMostBytes);
+                 Rendezvous::kMaxBytes);
     }
   }
 

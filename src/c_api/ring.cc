@@ -175,8 +175,8 @@ void write_rank(annulus_ring_rank* to, const RingRankInfo& info, const RankShard
   c.workspace_bytes = info.workspace_bytes;
   c.device_bytes = info.device_bytes;
   c.predicted_micros = info.predicted_micros;
-  c.least_micros = info.least_micros;
-  c.most_micros = info.most_micros;
+  c.min_micros = info.min_micros;
+  c.max_micros = info.max_micros;
   c.rank = rank;
   write_struct(kRingRank, to, c);
 }

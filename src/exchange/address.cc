@@ -10,7 +10,7 @@
 namespace annulus::exchange {
 namespace {
 
-constexpr std::size_t kMostHost = 253;  // the longest name in DNS
+constexpr std::size_t kMaxHost = 253;  // the longest name in DNS
 constexpr std::string_view kTitle = "annulus rendezvous 1";
 
 std::optional<std::uint16_t> port_of(std::string_view text) {
@@ -23,7 +23,7 @@ std::optional<std::uint16_t> port_of(std::string_view text) {
 
 // Accepts names and IP addresses. An IPv6 address may end with the name of an interface.
 bool is_host(std::string_view text) {
-  if (text.empty() || text.size() > kMostHost) return false;
+  if (text.empty() || text.size() > kMaxHost) return false;
   for (const char c : text) {
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     if (!letter && std::string_view("-._:%").find(c) == std::string_view::npos) return false;

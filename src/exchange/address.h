@@ -45,7 +45,7 @@ struct MeetingFile {
   Endpoint endpoint;
   Nonce nonce{};
 };
-inline constexpr std::int64_t kMostFileBytes = 4096;
+inline constexpr std::int64_t kMaxFileBytes = 4096;
 std::string file_text(const MeetingFile& file);
 // Returns nothing if the bytes are not such a file. Then *problem is a predicate such as "is half
 // written".

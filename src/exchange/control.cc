@@ -30,14 +30,14 @@ constexpr auto kEndingPause = 1ms;
 constexpr auto kBetweenNews = 20ms;  // the interval of the checks while a gather waits
 // The number of calls that a rank may be ahead of another. It is more than the calls that a rank
 // can start when it fails and tries again.
-constexpr std::size_t kMostShares = 8;
+constexpr std::size_t kMaxShares = 8;
 // The number of frames that may be queued for a rank that does not read.
-constexpr std::size_t kMostQueued = 16;
-constexpr std::size_t kMostAtOnce = 65536;
+constexpr std::size_t kMaxQueued = 16;
+constexpr std::size_t kMaxAtOnce = 65536;
 
 // The number of channels that another rank may be ahead of this one. It is more than the
 // communicators that one rank can have opened before another rank opens them.
-constexpr std::uint64_t kMostAhead = 64;
+constexpr std::uint64_t kMaxAhead = 64;
 
 std::vector<int> members_of(const World& world) {
   if (!world.members.empty()) return world.members;
@@ -197,12 +197,12 @@ void Control::say_to_all(FrameKind kind, std::uint64_t number, std::span<const s
 
 void Control::put(Peer* peer, Link::Bytes frame) {
   peer->link.put(std::move(frame));
-  if (peer->link.queued() <= kMostQueued) return;
+  if (peer->link.queued() <= kMaxQueued) return;
   // The carrier may not have sent the queued frames yet.
   std::string reason;
   if (!peer->link.flush(&reason)) {
     peer->deaf = true;
-  } else if (peer->link.queued() > kMostQueued) {
+  } else if (peer->link.queued() > kMaxQueued) {
     drop(peer, "it does not read its messages");
   }
 }
@@ -222,9 +222,9 @@ void Control::tell(const Channel* channel, const Notice& notice) {
 Gathered Control::gather(std::span<const std::byte> own, std::chrono::milliseconds deadline,
                          const InVain& in_vain) {
   const base::Turn turn(&busy_, "another thread is inside a gather of this rendezvous; take turns");
-  if (own.size() > Rendezvous::kMostBytes) {
+  if (own.size() > Rendezvous::kMaxBytes) {
     base::fail(ErrorCode::kInvalidArgument, "{} bytes for an all-gather; at most {} are allowed",
-               own.size(), Rendezvous::kMostBytes);
+               own.size(), Rendezvous::kMaxBytes);
   }
   if (deadline < 1ms || deadline > kLongestDeadline) {
     base::fail(ErrorCode::kInvalidArgument,
@@ -326,7 +326,7 @@ bool Control::take_of_channel(Peer* peer, const Frame& frame) {
   if (std::ranges::find(kOnes, frame.kind) == std::end(kOnes)) return false;
   const bool past = frame.number <= opened_ && !channels_.contains(frame.number);
   if (past) return true;
-  if (frame.number > opened_ + kMostAhead) {
+  if (frame.number > opened_ + kMaxAhead) {
     drop(peer, "it is too many channels ahead");
     return true;
   }
@@ -396,7 +396,7 @@ void Control::take(Peer* peer, Frame frame) {
   }
   peer->last_share = frame.number;
   std::erase_if(peer->shares, [&](const Share& share) { return share.number < calls_; });
-  if (peer->shares.size() >= kMostShares) return drop(peer, "it is too many calls ahead");
+  if (peer->shares.size() >= kMaxShares) return drop(peer, "it is too many calls ahead");
   peer->shares.push_back({frame.number, std::move(frame.bytes)});
 }
 
@@ -430,7 +430,7 @@ void Control::serve_peers(const Poller& poller) {
     if (!peer.link.is_open()) continue;
     std::string reason;
     const bool reads = !peer.decided && (poller.events(peer.link.handle()) & ~POLLOUT) != 0;
-    const bool good = !reads || peer.link.receive(kMostAtOnce, &reason);
+    const bool good = !reads || peer.link.receive(kMaxAtOnce, &reason);
     take_frames(&peer);
     if (!peer.link.is_open()) continue;
     if (!good) {

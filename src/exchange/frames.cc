@@ -12,7 +12,7 @@ constexpr std::uint32_t kFrameMagic = 0x46524e41;  // "ANRF"
 constexpr std::size_t kHostBytes = 52;             // an IPv6 address as text is at most 45
 constexpr std::size_t kTokenBytes = 64;
 constexpr std::size_t kEndpointBytes = 4 + kHostBytes;
-constexpr std::size_t kMostTextBytes = 1024;
+constexpr std::size_t kMaxTextBytes = 1024;
 
 // The maximum size of a frame's contents, by the kind of the frame.
 struct KindLimit {
@@ -21,17 +21,17 @@ struct KindLimit {
 };
 constexpr KindLimit kLimits[] = {
     {FrameKind::kWelcome, 4 + kTokenBytes},
-    {FrameKind::kRefusal, 4 + kMostTextBytes},
-    {FrameKind::kMissing, 4 * kMostRanks},
-    {FrameKind::kRoster, sizeof(Nonce) + kEndpointBytes* kMostRanks},
+    {FrameKind::kRefusal, 4 + kMaxTextBytes},
+    {FrameKind::kMissing, 4 * kMaxRanks},
+    {FrameKind::kRoster, sizeof(Nonce) + kEndpointBytes* kMaxRanks},
     {FrameKind::kReady, 0},
     {FrameKind::kGo, 0},
-    {FrameKind::kGather, Rendezvous::kMostBytes},
+    {FrameKind::kGather, Rendezvous::kMaxBytes},
     {FrameKind::kPosition, 24},
-    {FrameKind::kNotice, 4 + 4 * kMostRanks + kMostTextBytes},
+    {FrameKind::kNotice, 4 + 4 * kMaxRanks + kMaxTextBytes},
     {FrameKind::kClosed, 0},
-    {FrameKind::kSurvivors, 4 * kMostRanks},
-    {FrameKind::kGeneration, 4 * kMostRanks},
+    {FrameKind::kSurvivors, 4 * kMaxRanks},
+    {FrameKind::kGeneration, 4 * kMaxRanks},
     {FrameKind::kQuestion, 0},
     {FrameKind::kAnswer, 0},
 };
@@ -138,7 +138,7 @@ std::optional<Hello> parse_hello(std::span<const std::byte> bytes) {
   hello.rank = static_cast<int>(from.number(4));
   hello.ranks = static_cast<int>(from.number(4));
   const std::uint64_t token_bytes = from.number(4);
-  if (token_bytes > kMostTokenBytes) return std::nullopt;
+  if (token_bytes > kMaxTokenBytes) return std::nullopt;
   hello.token = from.text(kTokenBytes).substr(0, static_cast<std::size_t>(token_bytes));
   if (hello.version != kProtocolVersion) return hello;
   hello.nonce = from.nonce();
@@ -206,12 +206,12 @@ std::vector<std::byte> encode(const Refusal& refusal) {
   const auto place = at == std::end(kRefusals) ? std::size(kRefusals) - 1
                                                : static_cast<std::size_t>(at - kRefusals);
   to.number(place, 4);
-  to.text(refusal.text, std::min(refusal.text.size(), kMostTextBytes));
+  to.text(refusal.text, std::min(refusal.text.size(), kMaxTextBytes));
   return to.take();
 }
 
 std::optional<Refusal> parse_refusal(std::span<const std::byte> bytes) {
-  if (bytes.size() < 4 || bytes.size() > 4 + kMostTextBytes) return std::nullopt;
+  if (bytes.size() < 4 || bytes.size() > 4 + kMaxTextBytes) return std::nullopt;
   Reader from(bytes);
   const std::uint64_t place = from.number(4);
   if (place >= std::size(kRefusals)) return std::nullopt;
@@ -229,7 +229,7 @@ std::optional<std::string> parse_welcome(std::span<const std::byte> bytes) {
   if (bytes.size() != 4 + kTokenBytes) return std::nullopt;
   Reader from(bytes);
   const std::uint64_t token_bytes = from.number(4);
-  if (token_bytes > kMostTokenBytes) return std::nullopt;
+  if (token_bytes > kMaxTokenBytes) return std::nullopt;
   return from.text(static_cast<std::size_t>(token_bytes));
 }
 
@@ -275,7 +275,7 @@ std::vector<std::byte> encode(const Notice& notice) {
   Writer to;
   to.number(notice.ranks.size(), 4);
   to.bytes(encode_list(notice.ranks));
-  to.text(notice.text, std::min(notice.text.size(), kMostTextBytes));
+  to.text(notice.text, std::min(notice.text.size(), kMaxTextBytes));
   return to.take();
 }
 
@@ -288,7 +288,7 @@ std::optional<Notice> parse_notice(std::span<const std::byte> bytes, int ranks) 
   }
   const auto list = parse_list(from.bytes(static_cast<std::size_t>(4 * count)), ranks);
   const std::size_t rest = bytes.size() - 4 - static_cast<std::size_t>(4 * count);
-  if (!list || rest > kMostTextBytes) return std::nullopt;
+  if (!list || rest > kMaxTextBytes) return std::nullopt;
   return Notice{*list, printable(from.text(rest))};
 }
 

@@ -32,8 +32,8 @@
 namespace annulus::exchange {
 
 inline constexpr std::uint32_t kProtocolVersion = 3;
-inline constexpr int kMostRanks = 1024;
-inline constexpr std::size_t kMostTokenBytes = 63;
+inline constexpr int kMaxRanks = 1024;
+inline constexpr std::size_t kMaxTokenBytes = 63;
 
 struct Hello {
   std::uint32_t version = kProtocolVersion;

@@ -44,7 +44,7 @@ std::vector<std::byte> gather_bytes(Rank& rank, const std::vector<std::byte>& ow
 
 // Uses the control channel. The number of calls depends on the longest text.
 std::vector<std::string> gather_over_control(Rank& rank, const std::string& own) {
-  constexpr std::size_t kPiece = Rendezvous::kMostBytes - 1;
+  constexpr std::size_t kPiece = Rendezvous::kMaxBytes - 1;
   std::vector<std::string> texts(static_cast<std::size_t>(rank.info().ranks));
   bool more = true;
   for (std::size_t at = 0; more; at += kPiece) {

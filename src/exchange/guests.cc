@@ -8,8 +8,8 @@ namespace annulus::exchange {
 namespace {
 
 constexpr auto kGreeting = std::chrono::seconds(1);
-constexpr std::size_t kMostGuests = 256;
-constexpr int kMostCallersAtOnce = 64;
+constexpr std::size_t kMaxGuests = 256;
+constexpr int kMaxCallersAtOnce = 64;
 
 }  // namespace
 
@@ -23,7 +23,7 @@ SteadyClock::time_point Guests::next_end(SteadyClock::time_point end) const {
 }
 
 bool Guests::let_in() {
-  for (int i = 0; i < kMostCallersAtOnce; ++i) {
+  for (int i = 0; i < kMaxCallersAtOnce; ++i) {
     Socket socket = accept_from(listener_);
     if (!socket.is_open()) return errno != EMFILE && errno != ENFILE;
     guests_.push_back({std::move(socket), SteadyClock::now() + kGreeting, {}});
@@ -62,10 +62,10 @@ void Guests::hear(std::vector<Arrival>* arrivals) {
 std::vector<Guests::Arrival> Guests::take() {
   std::vector<Arrival> arrivals;
   // A rank sends its hello at once, so the arrived bytes are read before a connection is dropped.
-  for (int dropped = 0; dropped < kMostCallersAtOnce; ++dropped) {
+  for (int dropped = 0; dropped < kMaxCallersAtOnce; ++dropped) {
     const bool has_room = let_in();
     hear(&arrivals);
-    while (guests_.size() > kMostGuests) drop_first();
+    while (guests_.size() > kMaxGuests) drop_first();
     if (has_room) break;
     if (guests_.empty()) {
       // Other parts of this process have used up the descriptors. A connection that waits at the

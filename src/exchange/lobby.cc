@@ -129,7 +129,7 @@ class Lobby {
     const auto at = static_cast<std::size_t>(hello.rank);
     std::erase(gave_up_, hello.rank);
     roster_.endpoints[at] = hello.endpoint;
-    world_.links[at] = Link(std::move(arrival.socket), Rendezvous::kMostBytes);
+    world_.links[at] = Link(std::move(arrival.socket), Rendezvous::kMaxBytes);
     world_.links[at].put(encode(FrameKind::kWelcome, 0, encode_welcome(self_.options.token)));
     world_.links[at].put(encode(FrameKind::kMissing, 0, encode_list(missing_ones())));
     flush_all({&world_.links[at], 1}, SteadyClock::now());
@@ -219,7 +219,7 @@ class Lobby {
     refuse(std::move(offender.socket), refusal);
     std::vector<int> missing = closed_ones(world_, 1);
     // as the offender was configured
-    const int others = std::min(offender.hello.ranks, kMostRanks);
+    const int others = std::min(offender.hello.ranks, kMaxRanks);
     for (int rank = world_.ranks; rank < others; ++rank) missing.push_back(rank);
     std::erase(missing, offender.hello.rank);
     turn_away(refusal, std::move(missing));

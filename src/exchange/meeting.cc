@@ -21,18 +21,18 @@ void check_options(const RendezvousOptions& options, bool needs_token) {
   const auto refuse = [](const std::string& text) {
     throw Error(ErrorCode::kInvalidArgument, text);
   };
-  if (options.ranks < 1 || options.ranks > kMostRanks || options.rank < 0 ||
+  if (options.ranks < 1 || options.ranks > kMaxRanks || options.rank < 0 ||
       options.rank >= options.ranks) {
     refuse(fmt::format("rank {} of {}; ranks count from 0, and there are at most {}", options.rank,
-                       options.ranks, kMostRanks));
+                       options.ranks, kMaxRanks));
   }
   if (options.deadline < 1ms || options.deadline > kLongestDeadline) {
     refuse(fmt::format("a deadline of {} ms for ranks to meet; give 1 ms to a day",
                        options.deadline.count()));
   }
-  if (options.token.size() > kMostTokenBytes || (needs_token && options.token.empty())) {
+  if (options.token.size() > kMaxTokenBytes || (needs_token && options.token.empty())) {
     refuse(fmt::format("a session token of {} bytes; give 1 to {}", options.token.size(),
-                       kMostTokenBytes));
+                       kMaxTokenBytes));
   }
   if (!options.interface.empty() && !numeric_address({options.interface, 0})) {
     refuse(fmt::format("'{}' is not the IP address of an interface", options.interface));

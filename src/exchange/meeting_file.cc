@@ -30,7 +30,7 @@ std::optional<MeetingFile> read_meeting_file(base::FileSystem& files, const std:
   const int held = files.open(base::kHere, folder, O_PATH | O_DIRECTORY, 0);
   base::FileResult result = {held, "open"};
   if (held >= 0) {
-    result = base::try_read_file(files, held, name, kMostFileBytes, &bytes, is_trusted);
+    result = base::try_read_file(files, held, name, kMaxFileBytes, &bytes, is_trusted);
     files.close(held);
   }
   if (result.ok()) {

@@ -35,7 +35,7 @@ std::optional<Frame> hear_leader(const Self& self, Link* leader, TimePoint end, 
     Poller poller;
     poller.add(leader->handle(), POLLIN);
     if (!poller.wait(end)) return std::nullopt;
-    good = leader->receive(Rendezvous::kMostBytes, &reason);
+    good = leader->receive(Rendezvous::kMaxBytes, &reason);
   }
 }
 
@@ -63,7 +63,7 @@ void connect_all(const Self& self, const Roster& roster, Socket listener, World*
       Socket socket;
       if (address) socket = connect_to(*address, self.within(kConnect), &problem);
       if (socket.is_open()) {
-        link = Link(std::move(socket), Rendezvous::kMostBytes);
+        link = Link(std::move(socket), Rendezvous::kMaxBytes);
         link.put(hello);
         flush_all({&link, 1}, self.end);
         break;
@@ -98,7 +98,7 @@ void connect_all(const Self& self, const Roster& roster, Socket listener, World*
         continue;
       }
       world->links[static_cast<std::size_t>(hello_of.rank)] =
-          Link(std::move(arrival.socket), Rendezvous::kMostBytes);
+          Link(std::move(arrival.socket), Rendezvous::kMaxBytes);
     }
   }
 }

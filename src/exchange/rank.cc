@@ -40,10 +40,10 @@ void check_options(const CommunicatorOptions& options) {
     if (given.count() >= 0) continue;
     base::fail(ErrorCode::kInvalidArgument, "a deadline of {} ms; give 0 for none", given.count());
   }
-  constexpr int kMostCtas = 32;
-  if (options.ctas < 1 || options.ctas > kMostCtas) {
+  constexpr int kMaxCtas = 32;
+  if (options.ctas < 1 || options.ctas > kMaxCtas) {
     base::fail(ErrorCode::kInvalidArgument, "{} CTAs for NCCL's kernels; give 1 to {}",
-               options.ctas, kMostCtas);
+               options.ctas, kMaxCtas);
   }
 }
 

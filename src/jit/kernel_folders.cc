@@ -15,7 +15,7 @@ namespace {
 
 // If a kernel has files from more compilers than this, the folder was probably filled by an
 // attacker.
-constexpr std::size_t kMostCompilers = 16;
+constexpr std::size_t kMaxCompilers = 16;
 constexpr char kRemedy[] = "name a folder in ANNULUS_KERNELS that is root's or your own";
 
 // A file system may store times in whole seconds. So if a folder changed less than this time before
@@ -87,7 +87,7 @@ std::vector<std::string> FolderNames::of(const OpenFolder& folder, const base::D
   const std::string prefix = wanted.hex() + "-";
   std::vector<std::string> found;
   for (auto at = std::ranges::lower_bound(names_, prefix);
-       at != names_.end() && at->starts_with(prefix) && found.size() < kMostCompilers; ++at) {
+       at != names_.end() && at->starts_with(prefix) && found.size() < kMaxCompilers; ++at) {
     found.push_back(*at);
   }
   return found;

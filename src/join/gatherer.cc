@@ -12,7 +12,7 @@ Gatherer::Gatherer(jit::KernelCache& kernels, jit::Arch arch, const GatherProble
       ranks_(ranks),
       rank_(rank),
       heads_(slice_of(problem.heads, ranks, rank).end - slice_of(problem.heads, ranks, rank).begin),
-      workspace_bytes_(cut(problem.most_rows).bytes),
+      workspace_bytes_(cut(problem.max_rows).bytes),
       pack_(kernels, arch, kQueries, true),
       unpack_(kernels, arch, kQueries, false) {}
 
@@ -38,7 +38,7 @@ void Gatherer::check(const GatherOperands& operands, const void* workspace) cons
 
 void Gatherer::run(device::LaunchSink& to, const GatherOperands& operands, void* workspace,
                    const Exchange& exchange) const {
-  attention::check_count("rows", operands.rows, 0, problem_.most_rows);
+  attention::check_count("rows", operands.rows, 0, problem_.max_rows);
   if (operands.rows == 0) return;
   check(operands, workspace);
   auto* const memory = static_cast<char*>(workspace);
@@ -65,7 +65,7 @@ void Gatherer::run(device::LaunchSink& to, const GatherOperands& operands, void*
 namespace annulus::inline v0 {
 
 void validate(const GatherProblem& problem) {
-  batch::check_moved("Q", "dim", {problem.heads, problem.dim, problem.dtype, problem.most_rows});
+  batch::check_moved("Q", "dim", {problem.heads, problem.dim, problem.dtype, problem.max_rows});
 }
 
 }  // namespace annulus::inline v0

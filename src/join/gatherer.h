@@ -10,7 +10,7 @@ namespace annulus::join {
 
 class Gatherer {
  public:
-  // Gets the kernels. Requires: validate(problem) passes, and there are 1 to kMostMergeInputs
+  // Gets the kernels. Requires: validate(problem) passes, and there are 1 to kMaxMergeInputs
   // ranks.
   Gatherer(jit::KernelCache& kernels, jit::Arch arch, const GatherProblem& problem, int ranks,
            int rank);

@@ -16,7 +16,7 @@ namespace {
 // If at most this number of bytes is sent, one exchange of everything is assumed to be faster than
 // two exchanges of 1/P each. It is the data that a link of 400 GB/s moves in 10 us, the assumed
 // fixed cost of an exchange. No measurement supports the number yet.
-constexpr std::int64_t kMostAtOnce = std::int64_t{4} << 20;
+constexpr std::int64_t kMaxAtOnce = std::int64_t{4} << 20;
 
 SliceForm partial_form(const JoinProblem& problem) {
   return problem.form == PartialForm::kStates ? kStates : kOutputs;
@@ -35,7 +35,7 @@ Layout lay_out(const JoinProblem& problem, std::int64_t rows, int ranks, int ran
   const SliceForm form = partial_form(problem);
   const Slice everything = make_slice(form, problem.dim_v, rows, problem.heads);
   layout.cut = problem.slices;
-  if (problem.slices == JoinedSlices::kAll && everything.bytes * (ranks - 1) > kMostAtOnce) {
+  if (problem.slices == JoinedSlices::kAll && everything.bytes * (ranks - 1) > kMaxAtOnce) {
     layout.gathers = true;
     layout.cut = rows >= problem.heads ? JoinedSlices::kRows : JoinedSlices::kHeads;
   }
@@ -57,10 +57,10 @@ Layout lay_out(const JoinProblem& problem, std::int64_t rows, int ranks, int ran
   return layout;
 }
 
-std::int64_t most_workspace(const JoinProblem& problem, int ranks) {
+std::int64_t max_workspace(const JoinProblem& problem, int ranks) {
   if (ranks == 1) return 0;
   const bool all = problem.slices == JoinedSlices::kAll;
-  const std::int64_t rows = base::ceil_div(problem.most_rows, std::int64_t{ranks});
+  const std::int64_t rows = base::ceil_div(problem.max_rows, std::int64_t{ranks});
   const std::int64_t heads = base::ceil_div(problem.heads, std::int64_t{ranks});
   const auto largest = [&](const SliceForm& form) {
     std::int64_t bytes = 0;
@@ -68,7 +68,7 @@ std::int64_t most_workspace(const JoinProblem& problem, int ranks) {
       bytes = make_slice(form, problem.dim_v, rows, problem.heads).bytes;
     }
     if (problem.slices != JoinedSlices::kRows) {
-      bytes = std::max(bytes, make_slice(form, problem.dim_v, problem.most_rows, heads).bytes);
+      bytes = std::max(bytes, make_slice(form, problem.dim_v, problem.max_rows, heads).bytes);
     }
     return bytes;
   };
@@ -77,9 +77,9 @@ std::int64_t most_workspace(const JoinProblem& problem, int ranks) {
   if (!all) return slice * ranks * 2;
   const std::int64_t in_slices = slice * ranks * 2 + largest(joined_form(problem)) * ranks;
   const std::int64_t everything =
-      make_slice(form, problem.dim_v, problem.most_rows, problem.heads).bytes;
-  if (everything * (ranks - 1) <= kMostAtOnce) return everything * (ranks + 1);
-  return std::max(in_slices, kMostAtOnce / (ranks - 1) * (ranks + 1));
+      make_slice(form, problem.dim_v, problem.max_rows, problem.heads).bytes;
+  if (everything * (ranks - 1) <= kMaxAtOnce) return everything * (ranks + 1);
+  return std::max(in_slices, kMaxAtOnce / (ranks - 1) * (ranks + 1));
 }
 
 std::string reason_of(const JoinProblem& problem, const Layout& layout, int ranks) {
@@ -93,12 +93,12 @@ std::string reason_of(const JoinProblem& problem, const Layout& layout, int rank
         "two exchanges, of {} to be merged and of what was merged: {} bytes sent, where one "
         "exchange "
         "of everything would send more than {}",
-        to_string(layout.cut), layout.bytes_sent, kMostAtOnce);
+        to_string(layout.cut), layout.bytes_sent, kMaxAtOnce);
   }
   return fmt::format(
       "one exchange of everything: {} bytes sent, which take less time than a second "
       "exchange up to {}",
-      layout.bytes_sent, kMostAtOnce);
+      layout.bytes_sent, kMaxAtOnce);
 }
 
 Joiner::Joiner(jit::KernelCache& kernels, jit::Arch arch, const JoinProblem& problem, int ranks,
@@ -106,8 +106,8 @@ Joiner::Joiner(jit::KernelCache& kernels, jit::Arch arch, const JoinProblem& pro
     : problem_(problem),
       ranks_(ranks),
       rank_(rank),
-      most_(lay_out(problem, problem.most_rows, ranks, rank)),
-      workspace_bytes_(most_workspace(problem, ranks)),
+      most_(lay_out(problem, problem.max_rows, ranks, rank)),
+      workspace_bytes_(max_workspace(problem, ranks)),
       pack_(kernels, arch, partial_form(problem), true),
       unpack_(kernels, arch, joined_form(problem), false) {
   MergeProblem merge = {.heads = problem.heads,
@@ -115,7 +115,7 @@ Joiner::Joiner(jit::KernelCache& kernels, jit::Arch arch, const JoinProblem& pro
                         .dtype = problem.dtype,
                         .lse_base = problem.lse_base,
                         .inputs = ranks,
-                        .most_rows = problem.most_rows,
+                        .max_rows = problem.max_rows,
                         .form = problem.form,
                         .carry_out = problem.carry_out,
                         .sink_logits = problem.sink_logits};
@@ -247,7 +247,7 @@ void Joiner::merge(device::LaunchSink& to, const JoinOperands& operands, const L
                    char* workspace) const {
   const Slice& own = layout.partial.at(rank_);
   if (own.empty()) return;
-  std::array<MergeInput, kMostMergeInputs> inputs;
+  std::array<MergeInput, kMaxMergeInputs> inputs;
   for (int one = 0; one < ranks_; ++one) {
     inputs[static_cast<std::size_t>(one)] = input(operands, layout, workspace, one);
   }
@@ -286,7 +286,7 @@ void Joiner::merge(device::LaunchSink& to, const JoinOperands& operands, const L
 
 void Joiner::run(device::LaunchSink& to, const JoinOperands& operands, void* workspace,
                  const Exchange& exchange) const {
-  attention::check_count("rows", operands.rows, 0, problem_.most_rows);
+  attention::check_count("rows", operands.rows, 0, problem_.max_rows);
   if (operands.rows == 0) return;
   const Layout layout = lay_out(problem_, operands.rows, ranks_, rank_);
   check(operands, layout, workspace);
@@ -301,8 +301,8 @@ void Joiner::run(device::LaunchSink& to, const JoinOperands& operands, void* wor
   const bool of_rows = layout.cut != JoinedSlices::kHeads;
   pack_.run(to, layout.partial, cut ? ranks_ : 1, of_rows, base + layout.sent_at, partial(operands),
             operands.rows, problem_.heads, problem_.dim_v);
-  std::array<SentBytes, kMostMergeInputs> sends;
-  std::array<ReceivedBytes, kMostMergeInputs> receives;
+  std::array<SentBytes, kMaxMergeInputs> sends;
+  std::array<ReceivedBytes, kMaxMergeInputs> receives;
   std::size_t sent = 0, received = 0;
   for (int one = 0; one < ranks_; ++one) {
     if (one == rank_) continue;
@@ -360,7 +360,7 @@ void validate(const JoinProblem& problem) {
                         .dim_v = problem.dim_v,
                         .dtype = problem.dtype,
                         .lse_base = problem.lse_base,
-                        .most_rows = problem.most_rows,
+                        .max_rows = problem.max_rows,
                         .form = problem.form,
                         .carry_out = problem.carry_out,
                         .sink_logits = problem.sink_logits});

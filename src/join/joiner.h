@@ -29,16 +29,16 @@ struct Layout {
   std::int64_t bytes_sent = 0;
 };
 Layout lay_out(const JoinProblem& problem, std::int64_t rows, int ranks, int rank);
-// The largest workspace of a run of up to most_rows. A run with fewer rows may need more than a run
-// with most_rows, because the slices are cut differently.
-std::int64_t most_workspace(const JoinProblem& problem, int ranks);
+// The largest workspace of a run of up to max_rows. A run with fewer rows may need more than a run
+// with max_rows, because the slices are cut differently.
+std::int64_t max_workspace(const JoinProblem& problem, int ranks);
 
 // The reason for the number of exchanges, for users.
 std::string reason_of(const JoinProblem& problem, const Layout& layout, int ranks);
 
 class Joiner {
  public:
-  // Gets the kernels. Requires: validate(problem) passes, and there are 1 to kMostMergeInputs
+  // Gets the kernels. Requires: validate(problem) passes, and there are 1 to kMaxMergeInputs
   // ranks.
   Joiner(jit::KernelCache& kernels, jit::Arch arch, const JoinProblem& problem, int ranks,
          int rank);

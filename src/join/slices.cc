@@ -77,8 +77,8 @@ void SliceMover::run(device::LaunchSink& to, const Slices& slices, int count, bo
 
 void gather_slices(const Slices& slices, int ranks, int rank, char* memory,
                    const Exchange& exchange) {
-  std::array<SentBytes, kMostMergeInputs> sends;
-  std::array<ReceivedBytes, kMostMergeInputs> receives;
+  std::array<SentBytes, kMaxMergeInputs> sends;
+  std::array<ReceivedBytes, kMaxMergeInputs> receives;
   std::size_t sent = 0, received = 0;
   const Slice& own = slices.at(rank);
   for (int one = 0; one < ranks; ++one) {

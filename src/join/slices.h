@@ -41,9 +41,9 @@ Slice make_slice(const SliceForm& form, std::int64_t dim, std::int64_t rows, std
 
 // The slices of all ranks, one after another.
 struct Slices {
-  std::array<Slice, kMostMergeInputs> of;
-  std::array<std::int64_t, kMostMergeInputs> begins{};  // offsets in bytes
-  std::int64_t bytes = 0;                               // the total size
+  std::array<Slice, kMaxMergeInputs> of;
+  std::array<std::int64_t, kMaxMergeInputs> begins{};  // offsets in bytes
+  std::int64_t bytes = 0;                              // the total size
 
   const Slice& at(int rank) const { return of[static_cast<std::size_t>(rank)]; }
   std::int64_t begin(int rank) const { return begins[static_cast<std::size_t>(rank)]; }

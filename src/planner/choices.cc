@@ -39,7 +39,7 @@ bool suits(const tuned::TunedStore::Found& found, const Subject& subject,
   const auto micros = [&](const attention::KernelConfig& config) {
     return attention::predicted_micros(subject.problem, config, limits, subject.segments);
   };
-  return micros(found.entry.config) <= kMostOverHeuristic * micros(heuristic.config);
+  return micros(found.entry.config) <= kMaxOverHeuristic * micros(heuristic.config);
 }
 
 // How near the result's problem is, such as "of this very kind of problem".
@@ -117,7 +117,7 @@ Choices choose(const Subject& subject, const attention::DeviceLimits& limits,
   } else {
     choices.untuned.reason += fmt::format(
         "; not what {} was tuned to, {}, which the model predicts to take more than {} of it",
-        found->relative, attention::to_string(found->entry.config), kMostOverHeuristic);
+        found->relative, attention::to_string(found->entry.config), kMaxOverHeuristic);
   }
   return choices;
 }

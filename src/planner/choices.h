@@ -41,7 +41,7 @@ struct TunedChoice {
 // A result that was measured on a relative of the device (tuned/device_key.h) is used only if the
 // pipe model predicts that its time on this device is at most this factor times the time of the
 // heuristic's choice.
-inline constexpr double kMostOverHeuristic = 1.05;
+inline constexpr double kMaxOverHeuristic = 1.05;
 
 struct Choices {
   attention::Choice untuned;         // the requested configuration, else the heuristic's

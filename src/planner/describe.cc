@@ -78,8 +78,8 @@ RingRankInfo describe_rank(const ring::RankPlan& planned, const RankOfRing& on) 
   info.predicted_micros = micros(attention::pipe_device(on.info));
   const attention::PredictedRange range =
       attention::predict_range(on.info, info.predicted_micros, micros);
-  info.least_micros = range.least;
-  info.most_micros = range.most;
+  info.min_micros = range.least;
+  info.max_micros = range.most;
   info.bytes_sent = planned.schedule.rows_sent() * planned.form.row_bytes;
   info.bytes_received = planned.schedule.rows_received() * planned.form.row_bytes;
   info.workspace_bytes = planned.workspace.bytes;
@@ -200,8 +200,8 @@ PlanPrediction predict(const BranchPlans& plans, const device::DeviceInfo& devic
         }
         return all;
       });
-  whole.least_micros = range.least;
-  whole.most_micros = range.most;
+  whole.min_micros = range.least;
+  whole.max_micros = range.most;
   for (std::size_t i = 0; i < busy.size(); ++i) {
     whole.predicted_busy.emplace_back(attention::to_string(static_cast<attention::Limit>(i)),
                                       cycles > 0 ? busy[i] / cycles : 0);

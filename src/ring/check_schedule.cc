@@ -294,7 +294,7 @@ class RowChecker {
     }
     IntervalSet rest, useless;
     pattern::subtract(received, seen, &rest);
-    if (seen.size() > kMostPieces) return pattern::size(rest);
+    if (seen.size() > kMaxPieces) return pattern::size(rest);
     pattern::subtract(rest, passed_on, &useless);
     if (!useless.empty()) {
       report->add(Kind::kUnneeded, "rank {} receives row {} of rank {} and does not see it", rank,

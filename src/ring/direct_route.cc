@@ -233,7 +233,7 @@ class RoundSearch {
  private:
   std::int64_t budget(std::size_t rank) const {
     const std::int64_t packed = rounds_.packed[rank].count();
-    return most_held_rows(demand_.largest, packed) - packed;
+    return max_held_rows(demand_.largest, packed) - packed;
   }
 
   // Finds parts with as few rounds as possible, and with these rounds the smallest sends in each

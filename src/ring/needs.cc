@@ -108,15 +108,15 @@ class KeySearch {
   IntervalSet fresh_, certain_, united_;
 };
 
-// Closes the smallest gaps of a set until it has kMostPieces intervals. Of gaps of the same size,
+// Closes the smallest gaps of a set until it has kMaxPieces intervals. Of gaps of the same size,
 // the first ones are closed first. Returns the number of rows in the closed gaps.
 std::int64_t close_gaps(IntervalSet* rows) {
-  if (rows->size() <= kMostPieces) return 0;
+  if (rows->size() <= kMaxPieces) return 0;
   // The gap before interval i.
   const auto gap = [&](std::size_t i) { return (*rows)[i].begin - (*rows)[i - 1].end; };
   std::vector<std::size_t> gaps(rows->size() - 1);
   for (std::size_t i = 0; i < gaps.size(); ++i) gaps[i] = i + 1;
-  const auto closed = gaps.begin() + static_cast<std::ptrdiff_t>(rows->size() - kMostPieces);
+  const auto closed = gaps.begin() + static_cast<std::ptrdiff_t>(rows->size() - kMaxPieces);
   std::nth_element(gaps.begin(), closed, gaps.end(), [&](std::size_t a, std::size_t b) {
     return std::pair(gap(a), a) < std::pair(gap(b), b);
   });

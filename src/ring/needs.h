@@ -17,7 +17,7 @@ namespace annulus::ring {
 
 // If a need has more pieces than this, its smallest gaps are closed. Rows in a closed gap travel
 // although their receiver does not see them, and they are counted.
-constexpr std::size_t kMostPieces = 2048;
+constexpr std::size_t kMaxPieces = 2048;
 
 // The rows of one owner's shard that a rank needs.
 struct Need {

@@ -20,7 +20,7 @@ using Wanted = std::vector<std::uint64_t>;
 
 // If there are more groups than this, they stay in the order of their first rows, because sorting
 // compares all pairs of groups.
-constexpr std::size_t kMostCompared = 128;
+constexpr std::size_t kMaxCompared = 128;
 
 // Adjacent rows that have the same takers.
 struct Atom {
@@ -121,7 +121,7 @@ class RowOrder {
     const std::size_t count = groups_.size();
     std::vector<std::size_t> order(count);
     std::iota(order.begin(), order.end(), std::size_t{0});
-    if (count > kMostCompared) return order;
+    if (count > kMaxCompared) return order;
     // sorted by shared weight, the largest first
     std::vector<std::tuple<std::int64_t, std::size_t, std::size_t>> pairs;
     for (std::size_t a = 0; a < count; ++a) {

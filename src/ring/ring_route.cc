@@ -123,7 +123,7 @@ RingRoute::RingRoute(const Demand& demand) : ranks_(demand.ranks()), largest_(de
     measure();
   } while (!fits() && phases_ < largest_);
   for (std::size_t rank = 0; rank < packed_.size(); ++rank) {
-    size_.most_held = std::max(size_.most_held, held_rows(rank));
+    size_.max_held = std::max(size_.max_held, held_rows(rank));
   }
 }
 
@@ -141,7 +141,7 @@ std::int64_t RingRoute::held_rows(std::size_t rank) const {
 
 bool RingRoute::fits() const {
   for (std::size_t rank = 0; rank < packed_.size(); ++rank) {
-    if (held_rows(rank) > most_held_rows(largest_, packed_[rank].count())) return false;
+    if (held_rows(rank) > max_held_rows(largest_, packed_[rank].count())) return false;
   }
   return true;
 }
@@ -156,7 +156,7 @@ void RingRoute::measure() {
   IntervalSet carried;
   for (int phase = 0; phase < phases_; ++phase) {
     received.assign(static_cast<std::size_t>(ranks_ / 2 + 1) * ranks, 0);
-    int most_hops = 0;
+    int max_hops = 0;
     for (const RingWay& way : ways_) {
       for (int owner = 0; owner < ranks_; ++owner) {
         const Interval slice = slice_of(static_cast<std::size_t>(owner), phase);
@@ -175,18 +175,18 @@ void RingRoute::measure() {
                 rows;
           }
         }
-        most_hops = std::max(most_hops, hop);
+        max_hops = std::max(max_hops, hop);
       }
     }
     base::charge(static_cast<std::int64_t>(received.size() / 4));
-    for (std::size_t hop = 0; hop < static_cast<std::size_t>(most_hops); ++hop) {
+    for (std::size_t hop = 0; hop < static_cast<std::size_t>(max_hops); ++hop) {
       for (std::size_t rank = 0; rank < ranks; ++rank) {
         std::int64_t& slot = slot_rows_[rank][(size_.rounds + hop) % 2];
         slot = std::max(slot, received[hop * ranks + rank]);
       }
     }
-    size_.rounds += static_cast<std::size_t>(most_hops);
-    hops_.push_back(most_hops);
+    size_.rounds += static_cast<std::size_t>(max_hops);
+    hops_.push_back(max_hops);
   }
 }
 

@@ -46,14 +46,14 @@ Rounds ring_rounds(const Demand& demand, const RingRoute& route) {
 RouteSize size_of(const Rounds& rounds) {
   RouteSize size = {rounds.rows_sent, rounds.rounds.size(), 0};
   for (int rank = 0; rank < rounds.ranks(); ++rank) {
-    size.most_held = std::max(size.most_held, rounds.held_rows(rank));
+    size.max_held = std::max(size.max_held, rounds.held_rows(rank));
   }
   return size;
 }
 
 std::string text_of(const RouteSize& size) {
   return fmt::format("{} rows in {} round{}, at most {} held", size.rows_sent, size.rounds,
-                     size.rounds == 1 ? "" : "s", size.most_held);
+                     size.rounds == 1 ? "" : "s", size.max_held);
 }
 
 // Whether `direct` is preferred, by the rule of make_rounds().
@@ -61,12 +61,12 @@ bool prefer_direct(const RouteSize& direct, const RouteSize& ring) {
   const auto much_more = [](std::int64_t a, std::int64_t b) { return a > b + b / 50; };
   if (much_more(ring.rows_sent, direct.rows_sent)) return true;
   if (much_more(direct.rows_sent, ring.rows_sent)) return false;
-  return std::pair(direct.rounds, direct.most_held) <= std::pair(ring.rounds, ring.most_held);
+  return std::pair(direct.rounds, direct.max_held) <= std::pair(ring.rounds, ring.max_held);
 }
 
 }  // namespace
 
-std::int64_t most_held_rows(std::int64_t largest_shard, std::int64_t packed_rows) {
+std::int64_t max_held_rows(std::int64_t largest_shard, std::int64_t packed_rows) {
   return std::max(2 * largest_shard, packed_rows + 4);
 }
 

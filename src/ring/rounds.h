@@ -69,7 +69,7 @@ struct Rounds {
 };
 
 // The most rows that a rank may hold if it receives in more than one round.
-std::int64_t most_held_rows(std::int64_t largest_shard, std::int64_t packed_rows);
+std::int64_t max_held_rows(std::int64_t largest_shard, std::int64_t packed_rows);
 
 // shard_rows[rank] is the number of keys that the rank owns. The same arguments give the same
 // rounds. kAuto takes the route that sends fewer rows. If the two differ by at most 2 %, it takes

@@ -27,7 +27,7 @@ std::int64_t grain_of(std::int64_t slot_rows);
 struct RouteSize {
   std::int64_t rows_sent = 0;
   std::size_t rounds = 0;
-  std::int64_t most_held = 0;  // rows, of the rank that holds the most
+  std::int64_t max_held = 0;  // rows, of the rank that holds the most
 };
 
 // Fills in `packed`, `rounds` and `slot_rows`.

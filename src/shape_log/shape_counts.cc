@@ -73,7 +73,7 @@ base::Digest key_of(const BatchProblem& problem, const BatchOptions& options) {
   const PairNumbers pairs(problem.pattern, problem.score);
   return digest_of(kNoProblem, most.requests, most.rows, most.rows_of_one, most.keys_of_one,
                    most.keys, problem.heads, problem.kv_heads, problem.dim_qk, problem.dim_v,
-                   problem.dtype, problem.page_rows, problem.block_keys, problem.most_blocks,
+                   problem.dtype, problem.page_rows, problem.block_keys, problem.max_blocks,
                    problem.interleave.block, problem.interleave.ranks, problem.interleave.rank,
                    flags_of(problem.row_limits, problem.carry_in, problem.carry_out,
                             problem.score.scale.has_value()),
@@ -122,7 +122,7 @@ bool ShapeCounts::add_planned(const Planned& problem, const Options& options) {
   const std::lock_guard lock(mutex_);
   if (can_be_read(line)) known.shape = find_or_add(std::move(line));
   // If the map is full, all entries are removed, because some of their objects no longer exist.
-  if (known_.size() >= 4 * kMostShapes) known_.clear();
+  if (known_.size() >= 4 * kMaxShapes) known_.clear();
   Shape* const shape = known.shape;
   known_.insert_or_assign(key, std::move(known));
   return count(shape, problem, options);
@@ -181,7 +181,7 @@ bool ShapeCounts::count(Shape* shape, const Planned& problem, const Options& opt
 ShapeCounts::Shape* ShapeCounts::find_or_add(std::string line) {
   const auto found = by_line_.find(line);
   if (found != by_line_.end()) return found->second;
-  if (shapes_.size() >= kMostShapes || bytes_ + line.size() > kMostShapeBytes) return nullptr;
+  if (shapes_.size() >= kMaxShapes || bytes_ + line.size() > kMaxShapeBytes) return nullptr;
   bytes_ += line.size();
   Shape& shape = shapes_.emplace_back(Shape{std::move(line)});
   by_line_.emplace(shape.line, &shape);

@@ -28,9 +28,9 @@ namespace annulus::shape_log {
 
 // The limits of a log, in memory and in its file. Plans of further problems are only counted as
 // left out.
-inline constexpr std::size_t kMostShapes = 4096;
-inline constexpr std::size_t kMostShapeBytes = std::size_t{4} << 20;  // the total size of all lines
-inline constexpr std::size_t kLongestShape = std::size_t{64} << 10;   // the size of one line
+inline constexpr std::size_t kMaxShapes = 4096;
+inline constexpr std::size_t kMaxShapeBytes = std::size_t{4} << 20;  // the total size of all lines
+inline constexpr std::size_t kLongestShape = std::size_t{64} << 10;  // the size of one line
 
 // A batch is planned for all steps within its bounds.
 using PlannedProblem = std::variant<Problem, BatchProblem>;

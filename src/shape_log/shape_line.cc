@@ -84,7 +84,7 @@ void add_carry(bool in, bool out, std::string* line) {
 void add_features(const BatchProblem& problem, std::string* line) {
   if (problem.block_keys != 0) {
     *line +=
-        fmt::format(" --block-keys {} --most-blocks {}", problem.block_keys, problem.most_blocks);
+        fmt::format(" --block-keys {} --most-blocks {}", problem.block_keys, problem.max_blocks);
   }
   if (problem.row_limits) *line += " --row-limits";
   const KeyInterleave& of = problem.interleave;

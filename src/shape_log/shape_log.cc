@@ -25,9 +25,9 @@ constexpr std::string_view kHead = "# annulus shapes 2";
 constexpr std::string_view kEarlierHead = "# annulus shapes 1";
 constexpr std::string_view kLeftOut = " plans are left out";
 constexpr std::string_view kCount = "--count ";
-constexpr std::int64_t kMostCount = 1'000'000'000'000'000'000;
+constexpr std::int64_t kMaxCount = 1'000'000'000'000'000'000;
 // Twice the size that is written, because users may add lines.
-constexpr std::int64_t kMostFileBytes = 2 * (kMostShapeBytes + 64 * kMostShapes);
+constexpr std::int64_t kMaxFileBytes = 2 * (kMaxShapeBytes + 64 * kMaxShapes);
 
 // Removes a number from the front of a text and returns it. Returns nothing if the text does not
 // begin with one.
@@ -36,12 +36,10 @@ std::optional<std::int64_t> take_number(std::string_view* text) {
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
   if (error != std::errc() || value < 0) return std::nullopt;
   text->remove_prefix(static_cast<std::size_t>(end - text->data()));
-  return std::min(value, kMostCount);
+  return std::min(value, kMaxCount);
 }
 
-void add_to(std::int64_t* count, std::int64_t more) {
-  *count = std::min(*count + more, kMostCount);
-}
+void add_to(std::int64_t* count, std::int64_t more) { *count = std::min(*count + more, kMaxCount); }
 
 }  // namespace
 
@@ -88,7 +86,7 @@ std::string print_shape_log(const LoggedShapes& shapes,
   std::size_t kept = 0, bytes = 0;
   for (const Shape* shape : order) {
     const auto& [line, count] = *shape;
-    if (kept == kMostShapes || bytes + line.size() > kMostShapeBytes) {
+    if (kept == kMaxShapes || bytes + line.size() > kMaxShapeBytes) {
       add_to(&left_out, count);
       if (without_room != nullptr) without_room->emplace(line, count);
       continue;
@@ -184,7 +182,7 @@ void ShapeLog::add_to_file(const ShapeCounts::Taken& taken) {
   }
   std::vector<std::byte> bytes;
   const base::FileResult read =
-      base::try_read_file(*files_, base::kHere, path, kMostFileBytes, &bytes);
+      base::try_read_file(*files_, base::kHere, path, kMaxFileBytes, &bytes);
   if (read.code == -EINVAL) {
     base::fail(ErrorCode::kInvalidFile,
                "'{}' is not a log of shapes, as it is not a regular file; name another", path);

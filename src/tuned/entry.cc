@@ -193,7 +193,7 @@ constexpr StatedNumber<StatedBatch> kBatchNumbers[] = {
     {"most_keys", &StatedBatch::keys},
     {"page_rows", &StatedBatch::page_rows},
     {"block_keys", &StatedBatch::block_keys},
-    {"most_blocks", &StatedBatch::most_blocks},
+    {"most_blocks", &StatedBatch::max_blocks},
     {"row_limits", &StatedBatch::row_limits},
     {"want_lse", &StatedBatch::want_lse},
     {"rank_block", &StatedBatch::rank_block},
@@ -219,7 +219,7 @@ Stated read_numbers(const StatedNumber<Stated> (&numbers)[kCount], const Reader&
 // An entry for a sum has this text instead of the class of its pattern, and another member has the
 // class of its branches. Builds that do not support sums refuse such an entry.
 constexpr const char* kSumText = "sum";
-constexpr int kMostBranches = 1 << 20;
+constexpr int kMaxBranches = 1 << 20;
 constexpr const char* kRequestsText = "requests";  // the same for batches
 
 ShapeKey read_shape(const Reader& from) {
@@ -246,7 +246,7 @@ ShapeKey read_shape(const Reader& from) {
   key.expression = from.choice("expression", kExpressions, to_string);
   const bool is_sum = from.text("pattern") == kSumText;
   const bool is_batch = from.text("pattern") == kRequestsText;
-  if (is_sum) key.branches = from.integer("branches", 2, kMostBranches);
+  if (is_sum) key.branches = from.integer("branches", 2, kMaxBranches);
   if (is_batch) {
     key.requests = from.choice("requests", kRequests, to_string);
     const int pages = from.integer("pages", 0, 64);

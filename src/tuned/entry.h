@@ -39,7 +39,7 @@ struct StatedSelection {
 // measured.
 struct StatedBatch {
   std::int64_t requests = 0, rows = 0, rows_of_one = 0, keys_of_one = 0, keys = 0;
-  std::int64_t page_rows = 0, block_keys = 0, most_blocks = 0;
+  std::int64_t page_rows = 0, block_keys = 0, max_blocks = 0;
   std::int64_t row_limits = 0, want_lse = 0;  // 0 or 1
   std::int64_t rank_block = 1, ranks = 1, rank = 0;
   // Groups of three numbers: the number of equal requests, and their queries and keys.

@@ -104,7 +104,7 @@ void state_batch(const BatchTarget& batch, Entry::Origin* origin) {
   stated.keys = problem.most.keys;
   stated.page_rows = problem.page_rows;
   stated.block_keys = problem.block_keys;
-  stated.most_blocks = problem.most_blocks;
+  stated.max_blocks = problem.max_blocks;
   stated.row_limits = problem.row_limits ? 1 : 0;
   stated.want_lse = problem.want_lse ? 1 : 0;
   stated.rank_block = problem.interleave.block;
@@ -165,7 +165,7 @@ BatchProblem batch_problem_of(const Entry& entry) {
                   .keys = stated.keys};
   problem.page_rows = stated.page_rows;
   problem.block_keys = stated.block_keys;
-  problem.most_blocks = stated.most_blocks;
+  problem.max_blocks = stated.max_blocks;
   problem.row_limits = stated.row_limits != 0;
   problem.want_lse = stated.want_lse != 0;
   problem.interleave = {.block = stated.rank_block, .ranks = stated.ranks, .rank = stated.rank};

@@ -43,8 +43,8 @@ struct SearchOptions {
   int first_rounds = 3;
   // rounds of the second measurement, for a candidate that is not far slower
   int quick_rounds = 15;
-  int final_rounds = 25;         // rounds of the finalists' last measurement
-  int most_final_rounds = 1600;  // the most rounds if the finalists' intervals are wide
+  int final_rounds = 25;        // rounds of the finalists' last measurement
+  int max_final_rounds = 1600;  // the most rounds if the finalists' intervals are wide
   // the time limit for all final rounds, in microseconds; 100 rounds are always allowed
   double final_micros = 4e6;
   int max_finalists = 4;
@@ -54,7 +54,7 @@ struct SearchOptions {
   std::function<bool()> stopped = {};
 
   // The number of candidates, out of `candidates`, that may be tried in addition to the default.
-  int most_tried(std::size_t candidates) const {
+  int max_tried(std::size_t candidates) const {
     if (exhaustive) return static_cast<int>(candidates);
     return std::max(least_most, static_cast<int>(share * static_cast<double>(candidates)));
   }

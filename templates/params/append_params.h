@@ -10,8 +10,8 @@ namespace annulus::kernels {
 
 enum : int {
   kAppendThreads = 256,
-  kAppendResident = 3,     // CTAs for which one multiprocessor has registers
-  kMostRotaryPairs = 512,  // the most pairs of elements that are rotated
+  kAppendResident = 3,    // CTAs for which one multiprocessor has registers
+  kMaxRotaryPairs = 512,  // the most pairs of elements that are rotated
 };
 
 // The elements of a head that are rotated together; a constant of the kernel.
@@ -78,8 +78,8 @@ struct AppendParams {
   int table_rows;
 
   unsigned* status;  // status_of() of the error; or null
-  int most_rows;
-  int most_requests;
+  int max_rows;
+  int max_requests;
   int keys_of_one;
   int page_rows;  // 0: there are no pages
   int heads;

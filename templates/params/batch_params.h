@@ -45,8 +45,8 @@ enum : int {
   kRowThreads = 8,        // threads that write a row
   kCombineThreads = 128,  // threads of a CTA of combine_parts
   kCombineParts = 8,      // parts of a row whose acc combine_parts loads at a time
-  kMostRuns = 3,          // runs of keys that a tile of rows may have
-  kMostForms = 16,        // forms that a pattern may have
+  kMaxRuns = 3,           // runs of keys that a tile of rows may have
+  kMaxForms = 16,         // forms that a pattern may have
   kPrepareThreads = 512,
   kPartBins = 64,  // bins of parts by length; parts are listed longest first
 };
@@ -114,8 +114,8 @@ struct RunEnd {
 struct RowForm {
   int from;
   int runs;
-  RunEnd first[kMostRuns];
-  RunEnd end[kMostRuns];
+  RunEnd first[kMaxRuns];
+  RunEnd end[kMaxRuns];
 };
 
 // The keys that a tile of query rows sees. Keys are numbered from 0 in the request; in a BatchRow
@@ -123,12 +123,12 @@ struct RowForm {
 struct KeyRuns {
   // Runs of keys that some query sees. They ascend and do not touch. Empty runs come last and are
   // [0, 0), because sees_some() could find any other empty run within a range.
-  int begin[kMostRuns];
-  int end[kMostRuns];
-  int full_begin[kMostRuns];  // keys that all queries see; some of these may be missing
-  int full_end[kMostRuns];
+  int begin[kMaxRuns];
+  int end[kMaxRuns];
+  int full_begin[kMaxRuns];  // keys that all queries see; some of these may be missing
+  int full_end[kMaxRuns];
 
-  template <int kRuns = kMostRuns>
+  template <int kRuns = kMaxRuns>
   ANNULUS_ON_BOTH bool sees(int key) const {
     bool seen = false;
     ANNULUS_UNROLL
@@ -136,7 +136,7 @@ struct KeyRuns {
     return seen;
   }
   // Whether some query sees some key in [from, to).
-  template <int kRuns = kMostRuns>
+  template <int kRuns = kMaxRuns>
   ANNULUS_ON_BOTH bool sees_some(int from, int to) const {
     bool seen = false;
     ANNULUS_UNROLL
@@ -144,7 +144,7 @@ struct KeyRuns {
     return seen;
   }
   // Whether each key in [from, to) is seen by some query.
-  template <int kRuns = kMostRuns>
+  template <int kRuns = kMaxRuns>
   ANNULUS_ON_BOTH bool covers(int from, int to) const {
     bool all = false;
     ANNULUS_UNROLL
@@ -152,7 +152,7 @@ struct KeyRuns {
     return all;
   }
   // Whether all queries see all keys in [from, to).
-  template <int kRuns = kMostRuns>
+  template <int kRuns = kMaxRuns>
   ANNULUS_ON_BOTH bool all_see(int from, int to) const {
     bool all = false;
     ANNULUS_UNROLL
@@ -164,7 +164,7 @@ struct KeyRuns {
   ANNULUS_ON_BOTH void limit(int some_end, int all_end) {
     const auto cut = [](int& at, int most) { at = at < most ? at : most; };
     ANNULUS_UNROLL
-    for (int i = 0; i < kMostRuns; ++i) {
+    for (int i = 0; i < kMaxRuns; ++i) {
       cut(end[i], some_end);
       cut(full_end[i], all_end);
       if (begin[i] >= end[i]) begin[i] = end[i] = 0;
@@ -174,7 +174,7 @@ struct KeyRuns {
   // and later runs move up.
   ANNULUS_ON_BOTH void count_held(const Interleave& of) {
     ANNULUS_UNROLL
-    for (int i = 0; i < kMostRuns; ++i) {
+    for (int i = 0; i < kMaxRuns; ++i) {
       begin[i] = of.held(begin[i]);
       end[i] = of.held(end[i]);
       full_begin[i] = of.held(full_begin[i]);
@@ -182,9 +182,9 @@ struct KeyRuns {
       full_end[i] = of.held(full_end[i] > 0 ? full_end[i] : 0);
     }
     ANNULUS_UNROLL
-    for (int last = kMostRuns - 1; last >= 0; --last) {
+    for (int last = kMaxRuns - 1; last >= 0; --last) {
       ANNULUS_UNROLL
-      for (int i = 0; i < kMostRuns; ++i) {
+      for (int i = 0; i < kMaxRuns; ++i) {
         if (i > last || begin[i] < end[i]) continue;
         begin[i] = i < last ? begin[i + 1] : 0;
         end[i] = i < last ? end[i + 1] : 0;
@@ -203,7 +203,7 @@ struct KeyRuns {
     return (end[i] + columns - 1) / columns;
   }
   // The number of tiles with a key that is seen.
-  template <int kRuns = kMostRuns>
+  template <int kRuns = kMaxRuns>
   ANNULUS_ON_BOTH int tiles(int columns) const {
     int count = 0;
     ANNULUS_UNROLL
@@ -228,7 +228,7 @@ struct RowForms {
 };
 
 // The keys that queries at positions [q, q + queries) see, of `keys` keys whose first is at
-// `k_position`. If there are more than kMostRuns runs, the last one spans the rest. The forms in
+// `k_position`. If there are more than kMaxRuns runs, the last one spans the rest. The forms in
 // `some` have the keys that some of these heads see, and the forms in `all` the keys that all of
 // them see. Requires: queries >= 1.
 ANNULUS_ON_BOTH KeyRuns runs_of(const RowForms& some, const RowForms& all, int q, int queries,
@@ -246,7 +246,7 @@ ANNULUS_ON_BOTH KeyRuns runs_of(const RowForms& some, const RowForms& all, int q
     // query's last key.
     const RowForm& form = all.forms[all_form];
     ANNULUS_UNROLL
-    for (int i = 0; i < kMostRuns; ++i) {
+    for (int i = 0; i < kMaxRuns; ++i) {
       if (i >= form.runs) continue;
       runs.full_begin[i] = key_at(form.first[i].at(last_q));
       runs.full_end[i] = key_at(form.end[i].at(first_q));
@@ -268,7 +268,7 @@ ANNULUS_ON_BOTH KeyRuns runs_of(const RowForms& some, const RowForms& all, int q
   };
   int seen_up_to = 0;
   ANNULUS_UNROLL
-  for (int count = 0; count < kMostRuns; ++count) {
+  for (int count = 0; count < kMaxRuns; ++count) {
     // The next key that is seen, and the end of the keys after it that are seen too.
     int begin = keys;
     each_run([&](int run_begin, int run_end) {
@@ -280,7 +280,7 @@ ANNULUS_ON_BOTH KeyRuns runs_of(const RowForms& some, const RowForms& all, int q
     for (int before = -1; before != end;) {
       before = end;
       each_run([&](int run_begin, int run_end) {
-        const bool goes_on = run_begin <= end || count == kMostRuns - 1;
+        const bool goes_on = run_begin <= end || count == kMaxRuns - 1;
         if (goes_on && run_begin < run_end && run_end > end) end = run_end;
       });
     }
@@ -403,17 +403,17 @@ struct BatchTables {
   BatchHeader* header;
   BatchRequest* requests;  // [most requests]
   int* row_begin;          // [most requests + 1]: the first tile of rows of each request
-  BatchRow* rows;          // [most_rows]: the rows of one tile of rows follow one another
-  BatchWork* works;        // [most_works]
-  int* joined;             // [most_rows]: rows with several parts
+  BatchRow* rows;          // [max_rows]: the rows of one tile of rows follow one another
+  BatchWork* works;        // [max_works]
+  int* joined;             // [max_rows]: rows with several parts
   // The states of parts: [slots][column of the row][slot_rows], and acc with Dv numbers for each.
   float* acc;
   float* m;
   float* l;
-  int most_requests;
-  int most_rows;
-  int most_works;
-  int most_slots;
+  int max_requests;
+  int max_rows;
+  int max_works;
+  int max_slots;
 };
 
 // The forms of the keys that the heads of one BatchRow see: indices into PrepareParams::forms.
@@ -427,7 +427,7 @@ struct ColumnForms {
 struct BatchClass {
   BatchTables tables;
   int least_queries;
-  int most_queries;
+  int max_queries;
   int tile_queries;  // queries in a tile of rows
   int tile_columns;  // keys in a tile of keys
   int part_tiles;    // tiles of keys in a part
@@ -436,16 +436,16 @@ struct BatchClass {
   int padding;
   const ColumnForms* forms;  // [rows_of_tile]
 };
-enum : int { kMostClasses = 2 };
+enum : int { kMaxClasses = 2 };
 
 struct PrepareParams {
   const int* q_begin;     // [requests + 1]
   const int* k_length;    // [requests]
-  const int* requests;    // null: most_requests
+  const int* requests;    // null: max_requests
   const int* k_position;  // [requests], or null: 0
   KeyPlaces places;
   RowLimits limits;
-  BatchClass classes[kMostClasses];  // one for each CTA
+  BatchClass classes[kMaxClasses];  // one for each CTA
   const RowForm* forms;
   BlockTables listed;
   // Bounds: rows of Q of all requests and of one request; keys of one request and of all.
@@ -462,9 +462,9 @@ struct PrepareParams {
 struct ListBlocksParams {
   const int* blocks;    // [most requests, Hkv, most]; -1: no block
   const int* k_length;  // [requests]
-  const int* requests;  // null: most_requests
+  const int* requests;  // null: max_requests
   BlockTables listed;
-  int most_requests;
+  int max_requests;
   int kv_heads;
   int keys_of_one;
   int padding;

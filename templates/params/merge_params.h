@@ -9,7 +9,7 @@
 namespace annulus::kernels {
 
 enum : int {
-  kMostMerged = 16,
+  kMaxMerged = 16,
   kMergeThreads = 128,
   kMergeResident = 4,                         // CTAs for which one multiprocessor has registers
   kMergeHeads = kMergeThreads / kRowThreads,  // heads of rows that a CTA merges
@@ -20,9 +20,9 @@ enum : int {
 // all arrays are contiguous.
 struct MergeParams {
   // One array for each input; all inputs have the same strides.
-  const void* o[kMostMerged];
-  const float* lse[kMostMerged];
-  const float* l[kMostMerged];  // only with states; the same layout as m
+  const void* o[kMaxMerged];
+  const float* lse[kMaxMerged];
+  const float* l[kMaxMerged];  // only with states; the same layout as m
   long long o_row, o_head;
   long long lse_row, lse_head;
 
@@ -34,10 +34,10 @@ struct MergeParams {
   float* merged_l;     // only with states; the same layout as m
   const float* sinks;  // [H], in base e
 
-  const int* rows;     // points to the number of rows; null: most_rows
+  const int* rows;     // points to the number of rows; null: max_rows
   float unit;          // log2 of LSE's base; with states, whose m have base 2, it is 1
   float inverse_unit;  // 1 / log2 of LSE's base
-  int most_rows;
+  int max_rows;
   int heads;
   int chunks;       // pieces of 8 elements in a row of a head
   float sink_unit;  // factor from a sink logit to the unit of m or LSE

@@ -21,8 +21,8 @@ struct SlicesParams {
   long long lse_row, lse_head;
 
   char* slices;
-  long long begins[kMostMerged];  // bytes
-  long long lses[kMostMerged];
+  long long begins[kMaxMerged];  // bytes
+  long long lses[kMaxMerged];
   int count;    // number of slices
   int of_rows;  // 1: slices of rows; 0: slices of heads
   int rows;

@@ -274,7 +274,7 @@ TEST_CASE("running a rank of a ring, and joining, allocate nothing of their own 
       call.operands.o_strides = Strides::bshd(128, 1, 64);
   // One rank of three, whose messages are dropped. NCCL's own work is not counted.
   const JoinProblem joined = {
-      .heads = 4, .dim_v = 64, .most_rows = 32, .slices = JoinedSlices::kHeads};
+      .heads = 4, .dim_v = 64, .max_rows = 32, .slices = JoinedSlices::kHeads};
   const Device::Impl& inside = api::inside(device);
   const join::Joiner joiner(*inside.kernels, inside.arch, joined, 3, 1);
   const DeviceMemory workspace =

@@ -129,7 +129,7 @@ TEST_CASE("configurations of batches that ship pass with lists of blocks") {
     BatchProblem problem = batch_of(dims, "causal");
     problem.page_rows = 1008;
     problem.block_keys = 256;
-    problem.most_blocks = 2;
+    problem.max_blocks = 2;
     problem.score.score_mod = ScoreExpression::parse("score + 0.5 * b - 0.01 * h");
     check_shipped(problem);
   }
@@ -150,7 +150,7 @@ TEST_CASE("a small step has the kernels of the whole") {
   problem.kv_heads = 8;
   problem.page_rows = 1040;
   problem.block_keys = 512;
-  problem.most_blocks = 64;
+  problem.max_blocks = 64;
   problem.most = {.requests = 64, .rows = 8192, .rows_of_one = 0, .keys_of_one = 1 << 20};
   problem.score.alibi.assign(64, 0.5);
   for (const RequestClass requests : {RequestClass::kFewQueries, RequestClass::kManyQueries}) {

@@ -46,14 +46,14 @@ class WatchedBench : public test::FakeBench {
   std::vector<std::vector<double>> measure(std::span<const KernelConfig> configs, int rounds,
                                            tuned::CacheState l2) override {
     CHECK(turns_.inside == !exact());
-    most_rounds = std::max(most_rounds, rounds);
+    max_rounds = std::max(max_rounds, rounds);
     return FakeBench::measure(configs, rounds, l2);
   }
   void compile(const KernelConfig&) override {
     CHECK_FALSE(turns_.inside);
     ++compiled;
   }
-  int most_rounds = 0;
+  int max_rounds = 0;
   int compiled = 0;
 
  private:
@@ -83,7 +83,7 @@ TEST_CASE("checks and rounds are made in turns, and compiling in none") {
     CHECK(times[1].size() == 25);
     CHECK(turns.turns == (noise == 0 ? 1 : 3));
     CHECK(modes == turns.turns);
-    if (noise > 0) CHECK(bench.most_rounds == 15);
+    if (noise > 0) CHECK(bench.max_rounds == 15);
     turns.left = 0;
     CHECK_THROWS_AS(workbench.prepare(config), Error);
     CHECK_FALSE(turns.inside);

@@ -71,7 +71,7 @@ TEST_CASE("a group of more heads than a tile has is read by tiles with forms of 
 
 TEST_CASE("a query sees the keys of the blocks that are listed, and no others") {
   struct Case {
-    std::int64_t block_keys, most_blocks, page_rows;
+    std::int64_t block_keys, max_blocks, page_rows;
     const char* pattern;
   };
   for (const Case& of : {Case{16, 9, 16, "causal"},
@@ -81,13 +81,13 @@ TEST_CASE("a query sees the keys of the blocks that are listed, and no others") 
                          {128, 2, 0, "heads(causal, causal & window(60, 0))"}}) {
     BatchProblem problem = problem_for(kRequests);
     problem.block_keys = of.block_keys;
-    problem.most_blocks = of.most_blocks;
+    problem.max_blocks = of.max_blocks;
     problem.page_rows = of.page_rows;
     problem.pattern = Pattern::parse(of.pattern);
     test::check_answers(
         problem, kRequests,
         answers_of(problem, kRequests, {.listed = true, .own_tables = true, .nan = true}),
-        fmt::format("{} blocks of {}, pages of {}, {}", of.most_blocks, of.block_keys, of.page_rows,
+        fmt::format("{} blocks of {}, pages of {}, {}", of.max_blocks, of.block_keys, of.page_rows,
                     of.pattern));
   }
 }
@@ -95,7 +95,7 @@ TEST_CASE("a query sees the keys of the blocks that are listed, and no others") 
 TEST_CASE("the order of a list, pages and other requests change no bit") {
   BatchProblem problem = problem_for(kRequests);
   problem.block_keys = 32;
-  problem.most_blocks = 7;
+  problem.max_blocks = 7;
   const std::vector<Answer> together = answers_of(problem, kRequests, {.seed = 1});
   CHECK(answers_of(problem, kRequests, {.listed = true, .seed = 2}) == together);
   problem.page_rows = 64;
@@ -120,7 +120,7 @@ TEST_CASE("with every block listed the bits are those without lists") {
   const BatchProblem whole = problem_for(kRequests);
   BatchProblem problem = whole;
   problem.block_keys = 64;
-  problem.most_blocks = 6;
+  problem.max_blocks = 6;
   const BatchPlan plan = plan_batch(device(), problem, in_parts());
   const BatchCase step(device(), plan, kRequests, {});
   std::vector<std::int32_t> entries;
@@ -148,7 +148,7 @@ TEST_CASE("with every block listed the bits are those without lists") {
 TEST_CASE("a wrong list harms nobody, and the status names its request") {
   BatchProblem problem = problem_for(kRequests);
   problem.block_keys = 16;
-  problem.most_blocks = 10;
+  problem.max_blocks = 10;
   const BatchPlan plan = plan_batch(device(), problem, in_parts());
   const BatchCase step(device(), plan, kRequests, {});
   step.run();
@@ -186,7 +186,7 @@ TEST_CASE("lists of requests that lost their keys take no room from those of oth
   const std::vector<Request> requests = {{1, 1500, 0, 1}, {1, 1500, 0, 2}, {2, 300, 0, 3}};
   BatchProblem problem = problem_for(requests);
   problem.block_keys = 16;
-  problem.most_blocks = 100;
+  problem.max_blocks = 100;
   problem.most.keys = 400;
   const BatchPlan plan = plan_batch(device(), problem, in_parts());
   const BatchCase step(device(), plan, requests, {});
@@ -212,7 +212,7 @@ TEST_CASE("pages of blocks that are not listed are never looked up") {
   const std::vector<Request> requests = {{1, 256, 0, 3}};
   BatchProblem problem = problem_for(requests);
   problem.block_keys = 32;
-  problem.most_blocks = 8;
+  problem.max_blocks = 8;
   const BatchPlan plan = plan_batch(device(), problem, in_parts());
   const BatchCase step(device(), plan, requests, {});
   step.run();

@@ -40,7 +40,7 @@ BatchFeatures all(const attention::Dims& dims) {
                         .mask = "m.causal(q, k) & (m.window(0, 1, q, k) | m.sink(2, q, k) | "
                                 "m.documents(3, 4, q, k))"},
           .pages = kernels::Pages::kAny,
-          .runs = kernels::kMostRuns,
+          .runs = kernels::kMaxRuns,
           .listed = true,
           .row_limits = true};
 }

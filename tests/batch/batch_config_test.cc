@@ -208,7 +208,7 @@ TEST_CASE("what is chosen follows from head dims and device") {
   // Kernels for consecutive keys do not accept lists of blocks.
   BatchProblem listed = problem_of({64, 64});
   listed.block_keys = 16;
-  listed.most_blocks = 20;
+  listed.max_blocks = 20;
   CHECK(configs_of(listed, kH100).at(1) == "chunk m128 n64 w8 s2");
 }
 
@@ -332,7 +332,7 @@ TEST_CASE("a configuration that is none, or is not possible, is refused with the
   refused(problem, small, "decode m16 n128 w4 s2", kNone, "a multiprocessor has 50176");
   BatchProblem listed = problem;
   listed.block_keys = 16;
-  listed.most_blocks = 20;
+  listed.max_blocks = 20;
   refused(listed, kH100, "chunk_wgmma m128 n64 w8 s2", kNone, "takes no lists of blocks");
   BatchProblem few = problem;
   few.most = {.requests = 4, .rows = 4, .rows_of_one = 1, .keys_of_one = 1000};

@@ -301,30 +301,30 @@ TEST_CASE("what the host can see is a typed error") {
   });
   refused("blocks of 24 keys", kNone, [](BatchProblem* p) {
     p->block_keys = 24;
-    p->most_blocks = 2;
+    p->max_blocks = 2;
   });
   refused("more blocks than a list is made of", kNone, [](BatchProblem* p) {
     p->most.keys_of_one = p->most.keys = 1 << 23;
     p->block_keys = 16;
-    p->most_blocks = 2;
+    p->max_blocks = 2;
   });
   refused("blocks whose keys have no number", kWrong, [](BatchProblem* p) {
     p->block_keys = (std::int64_t{1} << 30) - 16;
-    p->most_blocks = 2;
+    p->max_blocks = 2;
   });
   refused("lists of more blocks than there can be", kWrong, [](BatchProblem* p) {
     p->block_keys = 16;
-    p->most_blocks = 1 << 30;
+    p->max_blocks = 1 << 30;
   });
   refused("more lists than a launch takes", kNone, [](BatchProblem* p) {
     p->heads = p->kv_heads = 65535;
     p->most = {.requests = 65535, .rows = 1, .keys_of_one = 16};
     p->block_keys = 16;
-    p->most_blocks = 1;
+    p->max_blocks = 1;
   });
   refused("negative blocks", kWrong, [](BatchProblem* p) { p->block_keys = -16; });
   refused("lists without entries", kWrong, [](BatchProblem* p) { p->block_keys = 16; });
-  refused("entries without blocks", kWrong, [](BatchProblem* p) { p->most_blocks = 2; });
+  refused("entries without blocks", kWrong, [](BatchProblem* p) { p->max_blocks = 2; });
   refused("a sum", kNone, [](BatchProblem* p) { p->pattern = sum({causal(), sink(4)}); });
   refused("more forms than a table holds", kNone, [](BatchProblem* p) {
     std::vector<std::int64_t> starts;

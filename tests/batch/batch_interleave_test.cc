@@ -190,7 +190,7 @@ TEST_CASE("what makes no sense of interleaved keys is refused") {
   CHECK(refused([](BatchProblem& of) { of.interleave.block = 0; }) == ErrorCode::kInvalidArgument);
   CHECK(refused([](BatchProblem& of) { of.interleave.block = 1 << 23; }) ==
         ErrorCode::kUnsupported);
-  CHECK(refused([](BatchProblem& of) { of.block_keys = 16, of.most_blocks = 4; }) ==
+  CHECK(refused([](BatchProblem& of) { of.block_keys = 16, of.max_blocks = 4; }) ==
         ErrorCode::kUnsupported);
   AppendProblem append;
   append.dim_qk = append.dim_v = 64;

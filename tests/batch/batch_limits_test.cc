@@ -48,7 +48,7 @@ TEST_CASE("rows see the keys before their ends, and of the newest ones those of 
 TEST_CASE("limits of rows and lists of blocks go together") {
   BatchProblem problem = problem_for(kRequests);
   problem.block_keys = 32;
-  problem.most_blocks = 5;
+  problem.max_blocks = 5;
   const BatchPlan plan = plan_batch(device(), problem, in_parts());
   const BatchCase step(device(), plan, kRequests, {.nan = true});
   step.run();

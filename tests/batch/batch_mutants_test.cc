@@ -214,7 +214,7 @@ TEST_CASE("mistakes where columns see different keys are noticed") {
   BatchProblem problem = problem_for(requests);
   problem.pattern = Pattern::parse("head_groups(2, causal, causal & window(150, 0))");
   problem.block_keys = 32;
-  problem.most_blocks = 8;
+  problem.max_blocks = 8;
   problem.row_limits = true;
   try_all(mutants_of_columns(), problem, requests, 128);
 }

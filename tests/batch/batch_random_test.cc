@@ -79,7 +79,7 @@ class Structure {
     BatchProblem made = problem_;
     made.page_rows = kSizes[pages_][random.below(3)];
     made.block_keys *= 1 + random.below(9);
-    if (made.block_keys > 0) made.most_blocks = 1 + random.below(30);
+    if (made.block_keys > 0) made.max_blocks = 1 + random.below(30);
     return made;
   }
 
@@ -152,7 +152,7 @@ TEST_CASE("random batches give the oracle's answers") {
     const std::string name = fmt::format(
         "batch {}: {}/{} heads of {}/{}, {}, {}, pages of {}, {} blocks of {}{}{}", seed,
         problem.heads, problem.kv_heads, problem.dim_qk, problem.dim_v, problem.pattern.to_string(),
-        problem.score.to_string(), problem.page_rows, problem.most_blocks, problem.block_keys,
+        problem.score.to_string(), problem.page_rows, problem.max_blocks, problem.block_keys,
         problem.row_limits ? ", rows with limits" : "",
         placing.nan ? ", NaN in between, pages lost" : "");
     test::check_answers(plan.problem(), requests, step.answers(), name);
@@ -232,7 +232,7 @@ TEST_CASE("hostile numbers in the device memory of a step reach nothing outside"
         {metadata.v_pages.begin, most + 1},
         {metadata.k_pages.ids, entries(metadata.k_pages, metadata.k_entries)},
         {metadata.v_pages.ids, entries(metadata.v_pages, metadata.v_entries)},
-        {metadata.blocks, most * problem.kv_heads * problem.most_blocks},
+        {metadata.blocks, most * problem.kv_heads * problem.max_blocks},
         {metadata.row_end, problem.most.rows}};
     const auto hostile = [&]() -> std::int32_t {
       const auto pages = static_cast<std::int32_t>(operands.k_pages);

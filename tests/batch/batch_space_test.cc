@@ -76,7 +76,7 @@ BatchProblem problem_of(const Pair& pair, const std::vector<Request>& requests, 
   problem.row_limits = turn % 5 == 1;
   if (turn % 4 == 1 && batch::kernel_of(pair.many).takes_lists) {
     problem.block_keys = 32;
-    problem.most_blocks = 9;
+    problem.max_blocks = 9;
   }
   return problem;
 }

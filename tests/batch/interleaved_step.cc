@@ -34,7 +34,7 @@ std::string InterleavedStep::first_wrong() {
                                                 .dtype = problem_.dtype,
                                                 .lse_base = problem_.lse_base,
                                                 .inputs = problem_.interleave.ranks,
-                                                .most_rows = problem_.most.rows});
+                                                .max_rows = problem_.most.rows});
     std::vector<MergeInput> inputs;
     for (const auto& step : steps_) inputs.push_back({step->operands().o, step->operands().lse});
     // The merged answer overwrites the answer of rank 0, from where the step reads its answers.

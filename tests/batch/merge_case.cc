@@ -31,7 +31,7 @@ double spacing(Dtype dtype, double value) {
 
 MergeCase::MergeCase(const Device& device, const MergeProblem& problem, const MergeLayout& layout)
     : device_(device), problem_(problem), layout_(layout) {
-  const std::int64_t rows = problem_.most_rows, heads = problem_.heads, dim = problem_.dim_v;
+  const std::int64_t rows = problem_.max_rows, heads = problem_.heads, dim = problem_.dim_v;
   const auto strides = [&](std::int64_t of_head, bool heads_first) -> RowStrides {
     return heads_first ? RowStrides{of_head, rows * of_head} : RowStrides{heads * of_head, of_head};
   };
@@ -78,8 +78,8 @@ void MergeCase::upload(std::int64_t rows) {
   };
   for (std::size_t input = 0; input < size(problem_.inputs); ++input) {
     auto* const o =
-        static_cast<std::uint16_t*>(allocate(problem_.most_rows * heads * (dim + 8) * 2));
-    auto* const lse = static_cast<float*>(allocate(problem_.most_rows * heads * 4));
+        static_cast<std::uint16_t*>(allocate(problem_.max_rows * heads * (dim + 8) * 2));
+    auto* const lse = static_cast<float*>(allocate(problem_.max_rows * heads * 4));
     inputs_.push_back({o, lse});
     for (std::int64_t r = 0; r < rows; ++r) {
       for (std::int64_t h = 0; h < heads; ++h) {

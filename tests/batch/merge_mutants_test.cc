@@ -90,7 +90,7 @@ std::vector<Mutant> mutants_of_states() {
 
 // Merges in place or not. The step has one row less than the bound.
 bool is_right(const Device& device, bool in_place) {
-  const MergeProblem problem = {.heads = 2, .dim_v = 72, .inputs = 2, .most_rows = 6};
+  const MergeProblem problem = {.heads = 2, .dim_v = 72, .inputs = 2, .max_rows = 6};
   MergeCase made(device, problem, {.in_place = in_place, .seed = 3});
   for (std::uint16_t& bits : made.at(2, 1).o[1]) bits = 0x8000;  // -0
   for (std::uint16_t& bits : made.at(2, 1).o[0]) bits = 0x8000;
@@ -122,7 +122,7 @@ TEST_CASE("mistakes about states and sinks are noticed") {
   for (const Mutant& mutant : test::to_try(mutants_of_states())) {
     CAPTURE(mutant.name);
     test::try_mutant(mutant, run, [&](const Device& device) {
-      MergeProblem problem = {.heads = 3, .dim_v = 72, .inputs = 2, .most_rows = 6};
+      MergeProblem problem = {.heads = 3, .dim_v = 72, .inputs = 2, .max_rows = 6};
       problem.sink_logits = true;
       for (const PartialForm form : {PartialForm::kOutputs, PartialForm::kStates}) {
         problem.form = form;

@@ -33,7 +33,7 @@ const Device& device() {
 }
 
 MergeProblem problem_of(std::int64_t inputs, std::int64_t dim) {
-  return {.heads = 3, .dim_v = dim, .inputs = inputs, .most_rows = 7};
+  return {.heads = 3, .dim_v = dim, .inputs = inputs, .max_rows = 7};
 }
 
 TEST_CASE("states, and answers with sinks, are merged as in float64") {

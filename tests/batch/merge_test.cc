@@ -36,7 +36,7 @@ const Device& device() {
 }
 
 MergeProblem problem_of(std::int64_t inputs, std::int64_t dim = 64) {
-  return {.heads = 3, .dim_v = dim, .inputs = inputs, .most_rows = 7};
+  return {.heads = 3, .dim_v = dim, .inputs = inputs, .max_rows = 7};
 }
 
 TEST_CASE("inputs are merged as in float64, in every form and layout") {
@@ -54,7 +54,7 @@ TEST_CASE("inputs are merged as in float64, in every form and layout") {
                       .want_lse = turn != 4,
                       .nan_where_empty = turn % 3 == 1,
                       .seed = static_cast<std::uint64_t>(turn)});
-      made.upload(problem.most_rows - 1);
+      made.upload(problem.max_rows - 1);
       MergeOperands operands = made.operands();
       operands.rows = made.put(6);
       plan_merge(device(), problem).run(nullptr, operands);
@@ -67,9 +67,9 @@ TEST_CASE("inputs are merged as in float64, in every form and layout") {
 TEST_CASE("inputs are merged as states are on the host") {
   const MergeProblem problem = problem_of(3);
   MergeCase made(device(), problem, {});
-  made.upload(problem.most_rows);
+  made.upload(problem.max_rows);
   plan_merge(device(), problem).run(nullptr, made.operands());
-  for (std::int64_t row = 0; row < problem.most_rows; ++row) {
+  for (std::int64_t row = 0; row < problem.max_rows; ++row) {
     for (std::int64_t head = 0; head < problem.heads; ++head) {
       const MergeRow& given = made.at(row, head);
       HostState all = HostState::empty(1, problem.dim_v);
@@ -120,7 +120,7 @@ TEST_CASE("rows that are not ordinary stay in their rows") {
   give(4, {-kInfinity, -0.0f, -kInfinity}, {7, -0.0f, 2});  // the bits of one input
   give(5, {3e38f, 1, -3e38f}, {4, 50, 2});
   give(6, {0, 0, -kInfinity}, {kNan, 1, 2});
-  made.upload(problem.most_rows);
+  made.upload(problem.max_rows);
   plan_merge(device(), problem).run(nullptr, made.operands());
   const auto o = [&](std::int64_t row) { return base::bf16_to_float(made.o(row, 0)[17]); };
   CHECK((made.lse(0, 0) == kInfinity && o(0) == 1.5f));
@@ -130,7 +130,7 @@ TEST_CASE("rows that are not ordinary stay in their rows") {
   CHECK((made.lse(4, 0) == 0 && std::signbit(made.lse(4, 0)) && made.o(4, 0)[0] == 0x8000));
   CHECK((made.lse(5, 0) == 3e38f && o(5) == 4));
   CHECK((std::abs(made.lse(6, 0) - std::numbers::ln2_v<float>) < 1e-6f && std::isnan(o(6))));
-  for (std::int64_t row = 0; row < problem.most_rows; ++row) {
+  for (std::int64_t row = 0; row < problem.max_rows; ++row) {
     // The other rows have no NaN. first_wrong() checks them in the first test.
     for (const std::uint16_t bits : made.o(row, 1)) CHECK((bits & 0x7fff) <= 0x7f80);
   }
@@ -161,7 +161,7 @@ TEST_CASE("one captured graph merges every number of rows") {
     // A negative number of rows means none, and a number beyond the bound means all.
     REQUIRE(table.graph_launch(exec, stream.handle()) == 0);
     stream.synchronize();
-    const std::int32_t told = rows == problem.most_rows ? 1 << 30 : rows;
+    const std::int32_t told = rows == problem.max_rows ? 1 << 30 : rows;
     device().copy_to_device(count, &told, 4);
     REQUIRE(table.graph_launch(exec, stream.handle()) == 0);
     stream.synchronize();
@@ -194,13 +194,13 @@ TEST_CASE("what the host can see is a typed error") {
   refused("no base", kWrong, [](MergeProblem* p) { p->lse_base = static_cast<LseBase>(0); });
   refused("one input", kWrong, [](MergeProblem* p) { p->inputs = 1; });
   refused("too many inputs", kWrong, [](MergeProblem* p) { p->inputs = 17; });
-  refused("no rows", kWrong, [](MergeProblem* p) { p->most_rows = 0; });
-  refused("too many rows", kWrong, [](MergeProblem* p) { p->most_rows = std::int64_t{1} << 30; });
+  refused("no rows", kWrong, [](MergeProblem* p) { p->max_rows = 0; });
+  refused("too many rows", kWrong, [](MergeProblem* p) { p->max_rows = std::int64_t{1} << 30; });
 
   const MergeProblem problem = problem_of(2);
   const MergePlan plan = plan_merge(device(), problem);
   MergeCase made(device(), problem, {});
-  made.upload(problem.most_rows);
+  made.upload(problem.max_rows);
   const MergeOperands right = made.operands();
   CHECK_NOTHROW(plan.run(nullptr, right));
   const std::vector<MergeInput> good(right.inputs.begin(), right.inputs.end());

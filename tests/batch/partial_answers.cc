@@ -23,7 +23,7 @@ std::size_t at(std::int64_t value) { return static_cast<std::size_t>(value); }
 PartialAnswers::PartialAnswers(const Device& device, const MergeProblem& problem,
                                std::uint64_t seed)
     : device_(device), problem_(problem) {
-  const std::int64_t rows = problem.most_rows * problem.heads, dim = problem.dim_v;
+  const std::int64_t rows = problem.max_rows * problem.heads, dim = problem.dim_v;
   const double of_base = problem.lse_base == LseBase::kNatural ? std::numbers::ln2 : 1;
   base::Random random(seed + 40);
   std::vector<std::uint32_t> only;
@@ -98,13 +98,13 @@ MergeOperands PartialAnswers::operands() const {
 }
 
 std::vector<float> PartialAnswers::merged_lse() const {
-  std::vector<float> lse(at(problem_.most_rows * problem_.heads));
+  std::vector<float> lse(at(problem_.max_rows * problem_.heads));
   device_.copy_to_host(lse.data(), operands_.lse, lse.size() * 4);
   return lse;
 }
 
 std::vector<std::uint16_t> PartialAnswers::merged_o() const {
-  std::vector<std::uint16_t> o(at(problem_.most_rows * problem_.heads * problem_.dim_v));
+  std::vector<std::uint16_t> o(at(problem_.max_rows * problem_.heads * problem_.dim_v));
   device_.copy_to_host(o.data(), operands_.o, o.size() * 2);
   return o;
 }
@@ -119,7 +119,7 @@ std::string PartialAnswers::first_wrong() const {
   const bool states = problem_.form == PartialForm::kStates;
   const double of_base = problem_.lse_base == LseBase::kNatural ? std::numbers::ln2 : 1;
   const double rounding = problem_.dtype == Dtype::kFloat16 ? 0x1p-11 : 0x1p-8;
-  for (std::int64_t row = 0; row < problem_.most_rows * problem_.heads; ++row) {
+  for (std::int64_t row = 0; row < problem_.max_rows * problem_.heads; ++row) {
     // Weights in base 2. The weights for O and LSE come from the given LSE.
     double largest = -kEndless, sum = 0;
     std::vector<double> exponents;

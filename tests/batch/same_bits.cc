@@ -18,7 +18,7 @@ using program::Placing;
 using program::Request;
 using program::RequestAnswer;
 
-constexpr std::int64_t kMostTogether = 16, kMostKeys = 400;
+constexpr std::int64_t kMaxTogether = 16, kMaxKeys = 400;
 
 // Requests with few queries. One in eight has so many that the kernel of chunks computes it.
 std::vector<Request> draw_requests(std::int64_t count, base::Random& random, std::uint64_t seed) {
@@ -26,7 +26,7 @@ std::vector<Request> draw_requests(std::int64_t count, base::Random& random, std
   for (std::int64_t i = 0; i < count; ++i) {
     Request& request = requests.emplace_back();
     request.queries = random.below(8) == 0 ? 17 + random.below(20) : 1 + random.below(3);
-    request.keys = random.below(10) == 0 ? random.below(20) : random.below(kMostKeys);
+    request.keys = random.below(10) == 0 ? random.below(20) : random.below(kMaxKeys);
     request.position = random.below(4) == 0 ? random.below(1000) : 0;
     request.seed = seed * 1000 + static_cast<std::uint64_t>(i);
   }
@@ -41,11 +41,11 @@ BatchPlan plan_for(const Device& device, std::int64_t page_rows) {
   problem.pattern = causal();
   problem.page_rows = page_rows;
   problem.want_lse = true;
-  problem.most = {.requests = kMostTogether,
-                  .rows = kMostTogether * 40,
+  problem.most = {.requests = kMaxTogether,
+                  .rows = kMaxTogether * 40,
                   .rows_of_one = 40,
-                  .keys_of_one = kMostKeys,
-                  .keys = kMostTogether * kMostKeys};
+                  .keys_of_one = kMaxKeys,
+                  .keys = kMaxTogether * kMaxKeys};
   BatchOptions options;
   options.part_keys = 128;
   return plan_batch(device, problem, options);
@@ -83,7 +83,7 @@ SameBits compare_bits(const Device& device, std::int64_t requests, std::int64_t 
       std::swap(order[i - 1], order[random.below(static_cast<std::uint32_t>(i))]);
     }
     for (std::size_t begin = 0; begin < order.size();) {
-      const std::size_t end = std::min(order.size(), begin + 1 + random.below(kMostTogether));
+      const std::size_t end = std::min(order.size(), begin + 1 + random.below(kMaxTogether));
       std::vector<Request> together;
       for (std::size_t i = begin; i < end; ++i) together.push_back(all[order[i]]);
       const Placing placing = {.heads_first = random.below(2) == 0,

@@ -184,14 +184,14 @@ static void with_blocks(const sample_batch* batch) {
   annulus_batch_status status = ANNULUS_BATCH_STATUS_INIT;
   size_t bytes = 0;
   void* workspace = NULL;
-  problem.most_blocks = 4;
+  problem.max_blocks = 4;
   CHECK_FAILS(annulus_batch_problem_validate(&problem), ANNULUS_INVALID_ARGUMENT,
-              "most_blocks is 4, but block_keys is 0");
+              "max_blocks is 4, but block_keys is 0");
   problem.block_keys = 16;
-  problem.most_blocks = 0;
+  problem.max_blocks = 0;
   CHECK_FAILS(annulus_batch_problem_validate(&problem), ANNULUS_INVALID_ARGUMENT,
-              "most_blocks is 0");
-  problem.most_blocks = 4;
+              "max_blocks is 0");
+  problem.max_blocks = 4;
   CHECK_OK(annulus_batch_plan_create(batch->made->device, &problem, NULL, &plan));
   CHECK_OK(annulus_batch_plan_workspace_bytes(plan, &bytes));
   CHECK_OK(annulus_device_allocate(batch->made->device, bytes, &workspace));

@@ -146,7 +146,7 @@ TEST_CASE("and so are those of merging") {
   CHECK(c.heads == problem.heads);
   CHECK(c.dim_v == problem.dim_v);
   CHECK(c.inputs == problem.inputs);
-  CHECK(c.most_rows == problem.most_rows);
+  CHECK(c.max_rows == problem.max_rows);
   CHECK(c.dtype == static_cast<int>(problem.dtype));
   CHECK(c.lse_base == static_cast<int>(problem.lse_base));
   CHECK(c.form == static_cast<int>(problem.form));
@@ -162,7 +162,7 @@ TEST_CASE("and so are those of joining") {
   const annulus::JoinProblem problem;
   CHECK(c.heads == problem.heads);
   CHECK(c.dim_v == problem.dim_v);
-  CHECK(c.most_rows == problem.most_rows);
+  CHECK(c.max_rows == problem.max_rows);
   CHECK(c.dtype == static_cast<int>(problem.dtype));
   CHECK(c.lse_base == static_cast<int>(problem.lse_base));
   CHECK(c.slices == static_cast<int>(problem.slices));

@@ -35,7 +35,7 @@ static void joins(annulus_device* device, annulus_communicator* ranks, int rank)
   for (i = 0; i < kJoinedElements; ++i) o[i] = rank == 0 ? 0x3f80 : 0x4000;
   problem.heads = kJoinedHeads;
   problem.dim_v = kJoinedDim;
-  problem.most_rows = 1;
+  problem.max_rows = 1;
   problem.slices = ANNULUS_JOIN_HEADS;
   problem.sink_logits = 1;
   CHECK_OK(annulus_join_problem_validate(&problem));
@@ -81,7 +81,7 @@ static void gathers(annulus_device* device, annulus_communicator* ranks, int ran
   for (i = 0; i < kJoinedDim; ++i) q[i] = (uint16_t)(100 * rank + i);
   problem.heads = kJoinedHeads;
   problem.dim = 12;
-  problem.most_rows = 1;
+  problem.max_rows = 1;
   CHECK_FAILS(annulus_gather_plan_create(device, ranks, &problem, &plan), ANNULUS_UNSUPPORTED,
               "is 12");
   problem.dim = kJoinedDim;
@@ -113,7 +113,7 @@ static void merges_states(annulus_device* device) {
   float acc[kJoinedDim], m = 1, l = 0;
   int input = 0, i = 0, differ = 0;
   problem.dim_v = kJoinedDim;
-  problem.most_rows = 1;
+  problem.max_rows = 1;
   problem.form = ANNULUS_PARTIAL_STATES;
   problem.carry_out = 1;
   CHECK_OK(annulus_merge_plan_create(device, &problem, &plan));

@@ -46,7 +46,7 @@ static void make(sample_merge* merge, annulus_device* device) {
   merge->problem.heads = kMergedHeads;
   merge->problem.dim_v = kMergedDim;
   merge->problem.inputs = 3;
-  merge->problem.most_rows = kMergedRows;
+  merge->problem.max_rows = kMergedRows;
   merge->problem.lse_base = ANNULUS_LSE_TWO;
   CHECK_OK(annulus_merge_problem_validate(&merge->problem));
   CHECK_OK(annulus_merge_plan_create(device, &merge->problem, &merge->plan));
@@ -104,7 +104,7 @@ static void wrong_problems(const sample_merge* merge) {
   CHECK_FAILS(annulus_merge_plan_create(merge->device, &problem, &none), ANNULUS_UNSUPPORTED,
               "dim_v is 12");
   CHECK(none == NULL);
-  problem.inputs = ANNULUS_MOST_MERGE_INPUTS + 1;
+  problem.inputs = ANNULUS_MAX_MERGE_INPUTS + 1;
   problem.dim_v = kMergedDim;
   CHECK_FAILS(annulus_merge_problem_validate(&problem), ANNULUS_INVALID_ARGUMENT, "inputs is 17");
   problem.struct_size = 12;

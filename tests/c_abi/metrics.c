@@ -37,7 +37,7 @@ void test_metrics(void) {
   CHECK_OK(annulus_device_synchronize(device));
   CHECK_OK(annulus_plan_times(plan, &times));
   CHECK(times.runs == 1);
-  CHECK(times.least_micros > 0 && times.least_micros == times.most_micros);
+  CHECK(times.min_micros > 0 && times.min_micros == times.max_micros);
   CHECK(times.last_micros == times.total_micros);
   CHECK_OK(annulus_device_metrics(device, &now));
   CHECK(now.struct_size == sizeof now);

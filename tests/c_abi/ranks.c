@@ -9,7 +9,7 @@
 #include "c_abi/check.h"
 #include "c_abi/sample.h"
 
-enum { kMostRanks = 8 };
+enum { kMaxRanks = 8 };
 
 typedef struct started_rank {
   void (*run)(int rank);
@@ -23,8 +23,8 @@ static void* start(void* argument) {
 }
 
 void ranks_start(void (*run)(int rank), int ranks) {
-  pthread_t threads[kMostRanks];
-  started_rank started[kMostRanks];
+  pthread_t threads[kMaxRanks];
+  started_rank started[kMaxRanks];
   int rank = 0;
   for (rank = 0; rank < ranks; ++rank) {
     started[rank].run = run;

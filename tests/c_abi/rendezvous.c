@@ -55,11 +55,11 @@ static void gather_all(annulus_rendezvous* meeting, int rank) {
 
 // Calls that fail on all ranks in the same way, so that their numbers of calls stay equal.
 static void refused_gathers(annulus_rendezvous* meeting, int rank) {
-  static const char bytes[ANNULUS_MOST_GATHERED_BYTES + 1];
+  static const char bytes[ANNULUS_MAX_GATHERED_BYTES + 1];
   char all[kThree][kMost];
   size_t counts[kThree] = {9, 9, 9};
   int32_t arrivals[kThree] = {7, 7, 7};
-  const size_t most = ANNULUS_MOST_GATHERED_BYTES;
+  const size_t most = ANNULUS_MAX_GATHERED_BYTES;
   // The bytes arrived, but there is not enough room.
   CHECK_FAILS(
       annulus_rendezvous_all_gather(meeting, bytes, rank == 1 ? 5 : 4, 60000, all, 4, counts),

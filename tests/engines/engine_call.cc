@@ -288,7 +288,7 @@ void EngineCall::check_merged(const BatchProblem& whole, MergeOperands merged) {
                                              .dtype = problem.dtype,
                                              .lse_base = problem.lse_base,
                                              .inputs = std::ssize(merged.inputs),
-                                             .most_rows = count});
+                                             .max_rows = count});
   plan.run(nullptr, merged);
   check_answers(whole);
 }

@@ -8,7 +8,7 @@ namespace annulus::test::tensorrt_llm {
 namespace {
 
 constexpr std::int64_t kTokens = 16;  // tokens_per_block
-constexpr std::int64_t kMostBlocks = 9;
+constexpr std::int64_t kMaxBlocks = 9;
 constexpr std::int64_t kLayers = 3;
 
 // The pool of primary blocks is [blocks, layers, K and V, Hkv, tokens, D]. An offset in the table
@@ -17,13 +17,13 @@ Tensor pool_of() { return Tensor({EngineCall::kPool, kLayers, 2, 2, kTokens, 64}
 
 // block_offsets [batch, beam width, 2, blocks] with one beam.
 std::vector<std::int32_t> offsets_of(const EngineCall& call) {
-  std::vector<std::int32_t> offsets(static_cast<std::size_t>(call.count() * 2 * kMostBlocks),
+  std::vector<std::int32_t> offsets(static_cast<std::size_t>(call.count() * 2 * kMaxBlocks),
                                     -123456);
   for (std::size_t r = 0; r < call.requests().size(); ++r) {
-    auto k = offsets.begin() + static_cast<std::int64_t>(r) * 2 * kMostBlocks;
+    auto k = offsets.begin() + static_cast<std::int64_t>(r) * 2 * kMaxBlocks;
     for (const std::int32_t block : call.pages(r)) {
       *k = block * 2 * static_cast<std::int32_t>(kLayers);
-      k[kMostBlocks] = *k + 1;
+      k[kMaxBlocks] = *k + 1;
       ++k;
     }
   }
@@ -45,8 +45,8 @@ void give_pool(EngineCall& call, std::int64_t layer) {
   call.operands.k_strides = call.operands.v_strides = strides;
   call.operands.k_pages = call.operands.v_pages = EngineCall::kPool * kLayers * 2;
   const std::int32_t* const offsets = call.put(offsets_of(call));
-  call.metadata.k_pages = {offsets, nullptr, 2 * kMostBlocks};
-  call.metadata.v_pages = {offsets + kMostBlocks, nullptr, 2 * kMostBlocks};
+  call.metadata.k_pages = {offsets, nullptr, 2 * kMaxBlocks};
+  call.metadata.v_pages = {offsets + kMaxBlocks, nullptr, 2 * kMaxBlocks};
 }
 
 void give_step(EngineCall& call) {
@@ -146,13 +146,13 @@ TEST_CASE("TensorRT-LLM: cache_indir, beam_width") {
   auto offsets = offsets_of(call);
   for (const std::int64_t kv : {0, 1}) {
     for (const std::int64_t block : {0, 1}) {
-      const auto beam_0 = offsets.begin() + kv * kMostBlocks + block;
-      beam_0[2 * kMostBlocks] = *beam_0;
+      const auto beam_0 = offsets.begin() + kv * kMaxBlocks + block;
+      beam_0[2 * kMaxBlocks] = *beam_0;
     }
   }
   const std::int32_t* const shared = call.put(offsets);
   call.metadata.k_pages.ids = shared;
-  call.metadata.v_pages.ids = shared + kMostBlocks;
+  call.metadata.v_pages.ids = shared + kMaxBlocks;
   call.check();
 }
 
@@ -231,11 +231,11 @@ TEST_CASE("TensorRT-LLM: block_tables, uses_shared_paged_kv_idx") {
   give_step(call);
   // [batch_size, 2, max_num_pages_per_seq]: the pages of K, and then of V, in a tensor of both.
   Tensor cache({EngineCall::kPool, 2, 2, kTokens, 64});
-  std::vector<std::int32_t> block_tables(static_cast<std::size_t>(call.count() * 2 * kMostBlocks));
+  std::vector<std::int32_t> block_tables(static_cast<std::size_t>(call.count() * 2 * kMaxBlocks));
   for (std::size_t r = 0; r < call.requests().size(); ++r) {
-    const auto row = block_tables.begin() + static_cast<std::int64_t>(r) * 2 * kMostBlocks;
+    const auto row = block_tables.begin() + static_cast<std::int64_t>(r) * 2 * kMaxBlocks;
     std::ranges::copy(call.pages(r), row);
-    std::ranges::copy(call.pages(r), row + kMostBlocks);
+    std::ranges::copy(call.pages(r), row + kMaxBlocks);
   }
   const auto at = [&](std::int64_t kv) {
     return [&, kv](std::size_t r, std::int64_t key, std::int64_t head) {
@@ -250,8 +250,8 @@ TEST_CASE("TensorRT-LLM: block_tables, uses_shared_paged_kv_idx") {
   call.operands.k_strides = {cache.stride(0), cache.stride(3), cache.stride(2)};
   call.operands.v_strides = call.operands.k_strides;
   const std::int32_t* const ids = call.put(block_tables);
-  call.metadata.k_pages = {ids, nullptr, 2 * kMostBlocks};
-  call.metadata.v_pages = {ids + kMostBlocks, nullptr, 2 * kMostBlocks};
+  call.metadata.k_pages = {ids, nullptr, 2 * kMaxBlocks};
+  call.metadata.v_pages = {ids + kMaxBlocks, nullptr, 2 * kMaxBlocks};
   call.check();
 }
 
@@ -261,7 +261,7 @@ TEST_CASE("TensorRT-LLM: enable_block_sparse_attention") {
   EngineCall call({{1, 90, 0, 1}, {1, 17, 0, 2}, {1, 70, 0, 3}}, kTokens);
   give_step(call);
   call.problem.block_keys = kTokens;
-  call.problem.most_blocks = 4;
+  call.problem.max_blocks = 4;
   std::vector<std::int32_t> blocks;
   for (const Request& request : call.requests()) {
     for (std::vector<std::int32_t>& of_head : program::blocks_of(call.problem, request)) {

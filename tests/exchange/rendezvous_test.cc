@@ -165,7 +165,7 @@ exchange::Hello hello_of(int rank, int ranks) {
 class HandRank {
  public:
   HandRank(const exchange::Endpoint& endpoint, const exchange::Hello& hello)
-      : link_(connected(endpoint), Rendezvous::kMostBytes) {
+      : link_(connected(endpoint), Rendezvous::kMaxBytes) {
     send(exchange::encode(hello));
   }
   void send(Bytes bytes) {

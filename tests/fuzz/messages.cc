@@ -68,7 +68,7 @@ void check_contents(Content bytes) {
     const auto again = encode(*position);
     if (!std::ranges::equal(again, bytes)) wrong("a position is written otherwise");
   }
-  for (const int ranks : {1, 2, 5, kMostRanks}) {
+  for (const int ranks : {1, 2, 5, kMaxRanks}) {
     if (const auto missing = parse_list(bytes, ranks)) {
       if (!std::ranges::equal(encode_list(*missing), bytes)) wrong("missing ranks change");
       if (missing->size() > static_cast<std::size_t>(ranks))

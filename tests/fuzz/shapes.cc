@@ -139,7 +139,7 @@ BatchProblem batch_from(Bytes& bytes) {
   batch.most.keys = bytes.below(2) == 0 ? 0 : length(bytes);
   batch.page_rows = bytes.below(2) == 0 ? 16 : field(bytes, 0, 80);
   if (bytes.below(4) == 0) batch.block_keys = 16 * field(bytes, 0, 20);
-  if (batch.block_keys > 0 || bytes.below(40) == 0) batch.most_blocks = field(bytes, 1, 300);
+  if (batch.block_keys > 0 || bytes.below(40) == 0) batch.max_blocks = field(bytes, 1, 300);
   batch.row_limits = bytes.below(4) == 0;
   if (bytes.below(4) == 0) {
     batch.interleave = {.block = field(bytes, 0, 70), .ranks = field(bytes, 0, 9)};

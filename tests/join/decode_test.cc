@@ -22,7 +22,7 @@ using program::Request;
 using program::RequestTensors;
 using Bits = std::vector<std::uint16_t>;
 
-constexpr std::int64_t kHeads = 4, kKvHeads = 2, kDim = 64, kMostKeys = 160, kRequests = 2;
+constexpr std::int64_t kHeads = 4, kKvHeads = 2, kDim = 64, kMaxKeys = 160, kRequests = 2;
 constexpr std::int64_t kKeyElements = kKvHeads * kDim, kRowElements = kHeads * kDim;
 
 BatchProblem decode_problem(const KeyInterleave& interleave, std::int64_t queries) {
@@ -35,7 +35,7 @@ BatchProblem decode_problem(const KeyInterleave& interleave, std::int64_t querie
   problem.most = {.requests = kRequests,
                   .rows = kRequests * queries,
                   .rows_of_one = queries,
-                  .keys_of_one = kMostKeys};
+                  .keys_of_one = kMaxKeys};
   problem.interleave = interleave;
   return problem;
 }
@@ -59,8 +59,8 @@ class Decoder {
       return device.allocate(static_cast<std::size_t>(bytes));
     };
     const std::int64_t rows = kRequests * queries;
-    k_ = memory(kRequests * kMostKeys * kKeyElements * 2);
-    v_ = memory(kRequests * kMostKeys * kKeyElements * 2);
+    k_ = memory(kRequests * kMaxKeys * kKeyElements * 2);
+    v_ = memory(kRequests * kMaxKeys * kKeyElements * 2);
     new_k_ = memory(rows * kKeyElements * 2);
     new_v_ = memory(rows * kKeyElements * 2);
     q_ = memory(rows * kRowElements * 2);
@@ -71,7 +71,7 @@ class Decoder {
     q_begin_ = memory((kRequests + 1) * 4);
     k_length_ = memory(kRequests * 4);
     for (std::int64_t r = 0; r < kRequests; ++r) {
-      tensors_.push_back(program::tensors_of(problem_, {queries, kMostKeys, 0, seed(r)}));
+      tensors_.push_back(program::tensors_of(problem_, {queries, kMaxKeys, 0, seed(r)}));
     }
     std::vector<std::int32_t> begins;
     for (std::int64_t r = 0; r <= kRequests; ++r) {
@@ -107,7 +107,7 @@ class Decoder {
     operands.new_k_strides = operands.new_v_strides = {kKeyElements, kDim};
     operands.k = k_.data();
     operands.v = v_.data();
-    operands.k_strides = operands.v_strides = {kMostKeys * kKeyElements, kKeyElements, kDim};
+    operands.k_strides = operands.v_strides = {kMaxKeys * kKeyElements, kKeyElements, kDim};
     operands.step = metadata_;
     append_.run(nullptr, operands);
   }
@@ -125,7 +125,7 @@ class Decoder {
     operands.lse = static_cast<float*>(lse_.data());
     operands.q_strides = operands.o_strides = {kRowElements, kDim};
     operands.lse_strides = {kHeads, 1};
-    operands.k_strides = operands.v_strides = {kMostKeys * kKeyElements, kKeyElements, kDim};
+    operands.k_strides = operands.v_strides = {kMaxKeys * kKeyElements, kKeyElements, kDim};
     batch.run(nullptr, operands, workspace.data());
     JoinOperands partial;
     partial.rows = kRequests * queries_;
@@ -147,7 +147,7 @@ class Decoder {
   BatchPlan plan() const { return plan_batch(device_, problem_); }
   JoinPlan plan_of_join() const {
     return plan_join(device_, ranks_,
-                     {.heads = kHeads, .dim_v = kDim, .most_rows = kRequests * queries_});
+                     {.heads = kHeads, .dim_v = kDim, .max_rows = kRequests * queries_});
   }
 
   // The first error of a joined answer, compared with the oracle over all keys, or "".
@@ -238,7 +238,7 @@ void decode(int ranks, std::int64_t block, std::int64_t queries, int steps) {
 TEST_CASE(
     "a cache that grows over ranks compiles nothing, and every step has the oracle's answer") {
   const int steps = test::options().problems > 0 ? test::options().problems : 36;
-  decode(4, 1, 1, std::min(steps, static_cast<int>(kMostKeys) - 5));
+  decode(4, 1, 1, std::min(steps, static_cast<int>(kMaxKeys) - 5));
 }
 
 TEST_CASE("steps of several queries, other blocks and numbers of ranks") {

@@ -51,7 +51,7 @@ Case draw_case(std::uint64_t seed) {
   drawn.problem.dim_v = 8 * (1 + random.below(20));
   drawn.problem.dtype = random.below(2) != 0 ? Dtype::kBfloat16 : Dtype::kFloat16;
   drawn.problem.lse_base = random.below(2) != 0 ? LseBase::kNatural : LseBase::kTwo;
-  drawn.problem.most_rows = drawn.rows + random.below(3);
+  drawn.problem.max_rows = drawn.rows + random.below(3);
   if (random.below(2) == 0) drawn.problem.form = PartialForm::kStates;
   drawn.problem.carry_out = drawn.problem.form == PartialForm::kStates && random.below(2) == 0;
   drawn.problem.sink_logits = !drawn.problem.carry_out && random.below(2) == 0;
@@ -157,7 +157,7 @@ Partial merged(const Case& of, std::vector<Partial> partials, const std::vector<
                                              .dtype = of.problem.dtype,
                                              .lse_base = of.problem.lse_base,
                                              .inputs = std::ssize(partials),
-                                             .most_rows = of.rows,
+                                             .max_rows = of.rows,
                                              .form = of.problem.form,
                                              .carry_out = of.problem.carry_out,
                                              .sink_logits = of.problem.sink_logits});
@@ -286,11 +286,11 @@ TEST_CASE("large answers for all ranks are merged in slices, which a second exch
     large.rows = heads == 3 ? 1100 : 30;
     large.problem.heads = heads;
     large.problem.dim_v = heads == 3 ? 512 : 1024;
-    large.problem.most_rows = large.rows;
+    large.problem.max_rows = large.rows;
     large.empty = 20;
     check_case(large, 9);
     Case of_states = large;
-    of_states.rows = of_states.problem.most_rows = large.rows / 2;
+    of_states.rows = of_states.problem.max_rows = large.rows / 2;
     of_states.problem.form = PartialForm::kStates;
     of_states.problem.carry_out = heads == 40;
     of_states.problem.sink_logits = heads == 3;
@@ -310,10 +310,10 @@ TEST_CASE("no run needs more workspace than the plan says") {
     const Case drawn = draw_case(static_cast<std::uint64_t>(i));
     JoinProblem problem = drawn.problem;
     problem.slices = static_cast<JoinedSlices>(1 + random.below(3));
-    problem.most_rows = 1 + random.below(i % 2 == 0 ? 40 : 4000);
-    const std::int64_t most = join::most_workspace(problem, drawn.ranks);
+    problem.max_rows = 1 + random.below(i % 2 == 0 ? 40 : 4000);
+    const std::int64_t most = join::max_workspace(problem, drawn.ranks);
     for (int time = 0; time < 50; ++time) {
-      const std::int64_t rows = 1 + random.below(static_cast<std::uint32_t>(problem.most_rows));
+      const std::int64_t rows = 1 + random.below(static_cast<std::uint32_t>(problem.max_rows));
       for (int rank = 0; rank < drawn.ranks; ++rank) {
         const join::Layout layout = join::lay_out(problem, rows, drawn.ranks, rank);
         REQUIRE(layout.end <= most);
@@ -329,9 +329,9 @@ TEST_CASE("every rank gets the queries of all heads") {
   base::Random random(3);
   for (int i = 0; i < 12; ++i) {
     GatherProblem problem = {.heads = 1 + random.below(9), .dim = 8 * (1 + random.below(17))};
-    problem.most_rows = 1 + random.below(16);
+    problem.max_rows = 1 + random.below(16);
     const int ranks = 1 + static_cast<int>(random.below(6));
-    const std::int64_t rows = 1 + random.below(static_cast<std::uint32_t>(problem.most_rows));
+    const std::int64_t rows = 1 + random.below(static_cast<std::uint32_t>(problem.max_rows));
     const bool heads_first = random.below(2) == 0;
     Bits all;
     for (std::int64_t at = 0; at < rows * problem.heads * problem.dim; ++at) {
@@ -385,7 +385,7 @@ TEST_CASE("what a join is given is checked") {
     return ErrorCode::kInternal;
   };
   test::on_ranks(1, {}, [&](const Communicator& rank, const Device& on) {
-    JoinProblem problem = {.heads = 2, .dim_v = 64, .most_rows = 4};
+    JoinProblem problem = {.heads = 2, .dim_v = 64, .max_rows = 4};
     const auto refused = [&](JoinProblem changed) {
       return code_of([&] { plan_join(on, rank, changed); });
     };
@@ -393,7 +393,7 @@ TEST_CASE("what a join is given is checked") {
     wrong.dim_v = 20;
     CHECK(refused(wrong) == ErrorCode::kUnsupported);
     wrong = problem;
-    wrong.most_rows = 0;
+    wrong.max_rows = 0;
     CHECK(refused(wrong) == ErrorCode::kInvalidArgument);
     wrong = problem;
     wrong.slices = static_cast<JoinedSlices>(7);
@@ -415,15 +415,15 @@ TEST_CASE("what a join is given is checked") {
     wrong.form = PartialForm::kStates;
     wrong.sink_logits = true;
     CHECK(refused(wrong) == ErrorCode::kInvalidArgument);
-    CHECK(code_of([&] { plan_gather(on, rank, {.heads = 2, .dim = 12, .most_rows = 1}); }) ==
+    CHECK(code_of([&] { plan_gather(on, rank, {.heads = 2, .dim = 12, .max_rows = 1}); }) ==
           ErrorCode::kUnsupported);
     CHECK_THROWS_WITH_AS(
-        plan_gather(on, rank, {.heads = 2, .dim = 16, .dtype = Dtype::kFloat32, .most_rows = 1}),
+        plan_gather(on, rank, {.heads = 2, .dim = 16, .dtype = Dtype::kFloat32, .max_rows = 1}),
         doctest::Contains("Q of fp32 has no kernel"), Error);
     CHECK(code_of([&] {
-            plan_gather(test::rank_device(1), rank, {.heads = 2, .dim = 16, .most_rows = 1});
+            plan_gather(test::rank_device(1), rank, {.heads = 2, .dim = 16, .max_rows = 1});
           }) == ErrorCode::kInvalidArgument);
-    const GatherPlan gather = plan_gather(on, rank, {.heads = 2, .dim = 16, .most_rows = 1});
+    const GatherPlan gather = plan_gather(on, rank, {.heads = 2, .dim = 16, .max_rows = 1});
     GatherOperands queries;
     queries.rows = 2;
     CHECK(code_of([&] { gather.run(nullptr, queries, nullptr); }) == ErrorCode::kInvalidArgument);

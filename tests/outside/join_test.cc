@@ -19,7 +19,7 @@ TEST_CASE("two ranks get the mean of answers of equal weight, each its head") {
       const Device device = Device::open("sim:sm_80:" + std::to_string(rank));
       const Communicator communicator = Communicator::open(device, id, 2, rank);
       const JoinProblem problem = {
-          .heads = 2, .dim_v = 8, .most_rows = 1, .slices = JoinedSlices::kHeads};
+          .heads = 2, .dim_v = 8, .max_rows = 1, .slices = JoinedSlices::kHeads};
       validate(problem);
       const JoinPlan plan = plan_join(device, communicator, problem);
       // The values 1 and 2 in bf16, whose mean is 1.5.
@@ -39,7 +39,7 @@ TEST_CASE("two ranks get the mean of answers of equal weight, each its head") {
       plan.run(nullptr, operands, workspace.data());
       device.synchronize();
       // Each rank has one head of a query.
-      const GatherProblem queries = {.heads = 2, .dim = 8, .most_rows = 1};
+      const GatherProblem queries = {.heads = 2, .dim = 8, .max_rows = 1};
       validate(queries);
       const GatherPlan gather = plan_gather(device, communicator, queries);
       const DeviceMemory all = device.allocate(32),

@@ -294,7 +294,7 @@ TEST_CASE("a plan is decided for a GPU that is not here") {
   const PlanPreview& made = previews.front();
   CHECK(made.device.multiprocessors == 108);
   CHECK(made.device.architecture == "sm_80");
-  CHECK(made.predicted.predicted_micros > made.predicted.least_micros);
+  CHECK(made.predicted.predicted_micros > made.predicted.min_micros);
   CHECK(made.info.source.empty());
   CHECK(made.info.registers == 0);
   // A plan with its kernel has the same tiles and the same launch.

@@ -14,7 +14,7 @@ TEST_CASE("two answers of equal weight become their mean, over the first") {
   const Device& device = test::device();
   MergeProblem problem;
   problem.dim_v = 64;
-  problem.most_rows = 2;
+  problem.max_rows = 2;
   REQUIRE_NOTHROW(validate(problem));
   const MergePlan plan = plan_merge(device, problem);
   CHECK(plan.problem().inputs == 2);

@@ -222,10 +222,10 @@ TEST_CASE("every second run is timed, but none under capture") {
   device.synchronize();
   RunTimes times = plan.times();
   CHECK(times.runs == 3);
-  CHECK(times.least_micros > 0);
-  CHECK(times.least_micros <= times.last_micros);
-  CHECK(times.last_micros <= times.most_micros);
-  CHECK(times.total_micros >= times.most_micros + 2 * times.least_micros);
+  CHECK(times.min_micros > 0);
+  CHECK(times.min_micros <= times.last_micros);
+  CHECK(times.last_micros <= times.max_micros);
+  CHECK(times.total_micros >= times.max_micros + 2 * times.min_micros);
   CHECK(other.times().runs == 0);
   Metrics now = device.metrics();
   CHECK(now.timed_runs == 3);

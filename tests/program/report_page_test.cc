@@ -117,7 +117,7 @@ Json document_of(Json searches, Json results = Json::array()) {
           {"further_left_out", 0}};
 }
 
-report::Page page_of(const Json& json, std::size_t bytes = report::kMostPageBytes) {
+report::Page page_of(const Json& json, std::size_t bytes = report::kMaxPageBytes) {
   return report::page_of(report::Document(json.dump(), "'a.json'"), bytes);
 }
 
@@ -481,7 +481,7 @@ TEST_CASE("a document that does not hold is refused with the place of the first 
     refused(json, fmt::format("the document: it has no '{}'", member));
   }
   CHECK_THROWS_AS(report::Document("{", "'a.json'"), Error);
-  CHECK_THROWS_AS(report::Document(std::string(report::Document::kMostBytes + 1, ' '), "'a.json'"),
+  CHECK_THROWS_AS(report::Document(std::string(report::Document::kMaxBytes + 1, ' '), "'a.json'"),
                   Error);
 }
 
@@ -524,8 +524,8 @@ TEST_CASE("many searches leave plots and tables out, and the page says so") {
   const report::Page page = page_of(document_of(Json(std::vector<Json>(300, search_of({})))));
   check_page(page.html);
   CHECK(page.searches == 300);
-  CHECK(page.html.size() > report::kMostPageBytes / 2);
-  CHECK(page.html.size() < report::kMostPageBytes);
+  CHECK(page.html.size() > report::kMaxPageBytes / 2);
+  CHECK(page.html.size() < report::kMaxPageBytes);
   CHECK(count(page.html, "Left out, as the page would be too large:") > 100);
   CHECK(count(page.html, "<h3>Winner and default</h3>") == 300);
   for (const int i : {1, 300}) {

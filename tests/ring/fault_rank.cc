@@ -157,11 +157,11 @@ bool is_stopped(pid_t process) {
 // Ends all connections to other processes, first the control channel's and then NCCL's. During that
 // time no thread of this process runs, because it would inform the ranks that are still connected.
 void cut_off() {
-  constexpr int kMostRanks = 8, kMostDescriptors = 1024;
+  constexpr int kMaxRanks = 8, kMaxDescriptors = 1024;
   std::vector<std::string> own;
-  for (int one = 3; one < kMostDescriptors; ++one) own.push_back(ends_of(one).own);
+  for (int one = 3; one < kMaxDescriptors; ++one) own.push_back(ends_of(one).own);
   std::vector<int> connections;
-  for (int one = 3; one < kMostDescriptors; ++one) {
+  for (int one = 3; one < kMaxDescriptors; ++one) {
     const std::string peer = ends_of(one).peer;
     if (!peer.empty() && std::ranges::find(own, peer) == own.end()) connections.push_back(one);
   }
@@ -175,7 +175,7 @@ void cut_off() {
     _exit(0);
   }
   waitpid(child, nullptr, 0);
-  for (int rank = 0; rank < kMostRanks; ++rank) cut_nccl(rank, -1);
+  for (int rank = 0; rank < kMaxRanks; ++rank) cut_nccl(rank, -1);
 }
 
 void follow_orders() {

@@ -29,7 +29,7 @@ using test::Process;
 using test::Ring;
 
 constexpr milliseconds kDeadline(300);
-constexpr int kMostRanks = 6;
+constexpr int kMaxRanks = 6;
 
 // A fault of one rank.
 struct Fault {
@@ -132,7 +132,7 @@ TEST_CASE("ranks are lost one after another, and the others go on with the bits 
   Seen seen;
   for (std::uint64_t index = 0; seen.lost < kills; ++index) {
     base::Random random(test::seed_of(40) * 1000 + index);
-    const int ranks = 2 + static_cast<int>((index + 2) % (kMostRanks - 1));
+    const int ranks = 2 + static_cast<int>((index + 2) % (kMaxRanks - 1));
     CAPTURE(index);
     test::ScratchFolder folder;
     std::vector<test::ProcessOptions> processes;

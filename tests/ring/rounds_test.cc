@@ -101,25 +101,25 @@ TEST_CASE("needs name the rows that are seen, through each branch and through an
 TEST_CASE("of more pieces than a need has, the smallest gaps are closed and counted") {
   // Pieces of one key. The gaps are one key in the first half of the shard, and three keys in the
   // second half.
-  const std::int64_t seq = 8 * static_cast<std::int64_t>(kMostPieces);
+  const std::int64_t seq = 8 * static_cast<std::int64_t>(kMaxPieces);
   Problem problem = long_problem(seq, (every(2, 0) & keys(0, seq / 2)) | every(4, 0));
   const ShardMap shards = {{{{0, 1}}, {{1, seq - 1}}}, {{{0, seq}}, {}}};
   const Needs needs = find_needs(problem, shards);
   for (const int rank : {0, 1}) {
     const Need* need = needs.find(rank, 0);
     REQUIRE(need != nullptr);
-    REQUIRE(need->rows.size() == kMostPieces);
-    // 3 kMostPieces pieces must be reduced by 2 kMostPieces, which is exactly the number of gaps of
+    REQUIRE(need->rows.size() == kMaxPieces);
+    // 3 kMaxPieces pieces must be reduced by 2 kMaxPieces, which is exactly the number of gaps of
     // one key.
-    const auto pieces = static_cast<std::int64_t>(kMostPieces);
+    const auto pieces = static_cast<std::int64_t>(kMaxPieces);
     CHECK(need->unneeded == 2 * pieces);
     CHECK(pattern::size(need->rows) - need->unneeded == 3 * pieces);
     CHECK(need->rows.front() == Interval{0, seq / 2 + 1});
   }
-  // kMostPieces pieces, the permitted number, stay separate.
+  // kMaxPieces pieces, the permitted number, stay separate.
   problem.pattern = every(8, 0);
   CHECK(find_needs(problem, shards).find(1, 0)->unneeded == 0);
-  CHECK(find_needs(problem, shards).find(1, 0)->rows.size() == kMostPieces);
+  CHECK(find_needs(problem, shards).find(1, 0)->rows.size() == kMaxPieces);
 }
 
 std::size_t ranges_of(const PackedRows& packed, const std::vector<IntervalSet>& takers) {
@@ -296,13 +296,13 @@ void check_rounds(const Rounds& rounds, const Needs& needs, const ShardMap& shar
 
 // Checks that the size of a ring is found without its messages.
 void check_size(const RingRoute& route, const Rounds& rounds) {
-  std::int64_t most_held = 0;
+  std::int64_t max_held = 0;
   for (int rank = 0; rank < rounds.ranks(); ++rank) {
-    most_held = std::max(most_held, rounds.held_rows(rank));
+    max_held = std::max(max_held, rounds.held_rows(rank));
   }
   CHECK(route.size().rows_sent == rounds.rows_sent);
   CHECK(route.size().rounds == rounds.rounds.size());
-  CHECK(route.size().most_held == most_held);
+  CHECK(route.size().max_held == max_held);
 }
 
 TEST_CASE("rounds of random worlds bring every rank what it needs, once") {

@@ -156,11 +156,11 @@ TEST_CASE("schedules of long shards are right") {
 
 TEST_CASE("rows that close gaps are those that the schedule names, and no others") {
   // A need of every second key has more pieces than a need may have.
-  const std::int64_t seq = 4 * static_cast<std::int64_t>(kMostPieces) + 64;
+  const std::int64_t seq = 4 * static_cast<std::int64_t>(kMaxPieces) + 64;
   const Problem problem = problem_of(seq, every(2, 0));
   const ShardMap shards = {{{{0, 1}}, {{1, seq - 1}}}, {{{0, seq}}, {}}};
   Schedule schedule = schedule_of(problem, shards);
-  CHECK(schedule.ranks[1].unseen_rows == seq / 2 - static_cast<std::int64_t>(kMostPieces));
+  CHECK(schedule.ranks[1].unseen_rows == seq / 2 - static_cast<std::int64_t>(kMaxPieces));
   CHECK(text_of(check_schedule(schedule, problem, shards)) == "");
   schedule.ranks[1].unseen_rows -= 1;
   CHECK(has(check_schedule(schedule, problem, shards), Violation::Kind::kUnneeded));

@@ -178,8 +178,8 @@ TEST_CASE("a batch is counted by its bounds, and everything that its line states
   add([](BatchProblem& b, BatchOptions&) { b.pattern = window(9, 0); });
   add([](BatchProblem& b, BatchOptions&) { b.score.softcap = 5; });
   add([](BatchProblem& b, BatchOptions&) { b.page_rows = 0; });
-  add([](BatchProblem& b, BatchOptions&) { b.block_keys = 64, b.most_blocks = 3; });
-  add([](BatchProblem& b, BatchOptions&) { b.block_keys = 64, b.most_blocks = 4; });
+  add([](BatchProblem& b, BatchOptions&) { b.block_keys = 64, b.max_blocks = 3; });
+  add([](BatchProblem& b, BatchOptions&) { b.block_keys = 64, b.max_blocks = 4; });
   add([](BatchProblem& b, BatchOptions&) { b.row_limits = true; });
   add([](BatchProblem& b, BatchOptions&) { b.interleave = {16, 4, 1}; });
   add([](BatchProblem& b, BatchOptions&) { b.interleave = {16, 4, 2}; });
@@ -235,11 +235,11 @@ TEST_CASE("what no line can state, and what finds no room, is counted as left ou
   for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<std::int64_t>(2 * i);
   CHECK_FALSE(counts.add(problem_of(64, global(many)), {}));
   counts.leave_out();
-  for (std::size_t i = 0; i < kMostShapes + 10; ++i) {
-    CHECK(counts.add(problem_of(static_cast<std::int64_t>(i) + 1), {}) == (i < kMostShapes));
+  for (std::size_t i = 0; i < kMaxShapes + 10; ++i) {
+    CHECK(counts.add(problem_of(static_cast<std::int64_t>(i) + 1), {}) == (i < kMaxShapes));
   }
   const ShapeCounts::Taken taken = counts.take();
-  CHECK(taken.lines.size() == kMostShapes);
+  CHECK(taken.lines.size() == kMaxShapes);
   CHECK(taken.left_out == 13);
   counts.put_back(taken);
   CHECK(counts.take().left_out == 13);
@@ -326,12 +326,12 @@ TEST_CASE("a file is in the order of counts, then of lines, and reads as it was 
   }
   // If there are too many shapes, the most frequent ones stay.
   LoggedShapes many;
-  for (std::size_t i = 0; i < kMostShapes + 5; ++i) {
+  for (std::size_t i = 0; i < kMaxShapes + 5; ++i) {
     many.counts["--seq " + std::to_string(i)] = static_cast<std::int64_t>(i);
   }
   const auto kept = parse_shape_log(print_shape_log(many));
   REQUIRE(kept);
-  CHECK(kept->counts.size() == kMostShapes);
+  CHECK(kept->counts.size() == kMaxShapes);
   CHECK_FALSE(kept->counts.contains("--seq 4"));
   CHECK(kept->left_out == 0 + 1 + 2 + 3 + 4);
 }
@@ -396,7 +396,7 @@ TEST_CASE("temporaries of killed writers go with the first write") {
 // A full file. Each of its lines has `plans` plans.
 void write_full(const std::string& path, std::int64_t plans) {
   LoggedShapes full;
-  for (std::size_t i = 0; i < kMostShapes; ++i) {
+  for (std::size_t i = 0; i < kMaxShapes; ++i) {
     full.counts["--heads 1 --seq " + std::to_string(100'000 + i)] = plans;
   }
   std::ofstream(path, std::ios::trunc) << print_shape_log(full);
@@ -426,7 +426,7 @@ TEST_CASE("what is planned often gets into a full file, however seldom between t
   plan(3);
   CHECK(count_of(path, problem) == 12);
   CHECK(shapes_of(path).left_out == 10);  // the plans of the line that it replaced
-  CHECK(shapes_of(path).counts.size() == kMostShapes);
+  CHECK(shapes_of(path).counts.size() == kMaxShapes);
   plan(1);
   CHECK(count_of(path, problem) == 13);
   CHECK(shapes_of(path).left_out == 10);

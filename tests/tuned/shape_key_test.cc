@@ -154,7 +154,7 @@ TEST_CASE("requests of batches have keys of their own, by the bounds alone") {
   other.most.rows_of_one = 16;
   CHECK(classes_within(other) == std::vector{RequestClass::kFewQueries});
   other.block_keys = 64;
-  other.most_blocks = 8;
+  other.max_blocks = 8;
   CHECK(kind_text(shape_key(other, RequestClass::kFewQueries)).find("blocks of 64 keys") !=
         std::string::npos);
 }

@@ -51,7 +51,7 @@ constexpr std::uint64_t kSeeds = 5;
 constexpr double kPollCycles = 205;
 // The largest number of polls of all CTAs in a launch. In a longer launch all cycles are scaled
 // down. The time to draw a work is not scaled, so it has more weight there.
-constexpr double kMostPolls = 1.5e6;
+constexpr double kMaxPolls = 1.5e6;
 
 struct Row {
   std::string name;
@@ -191,7 +191,7 @@ class Dealer {
                                              attention::launched_rows(plan), plan.problem.batch);
     const double all = static_cast<double>(tiles.ctas) * cost.frame_cycles +
                        static_cast<double>(tiles.tiles()) * cost.tile_cycles;
-    const double scale = std::min(1.0, kMostPolls * kPollCycles * cluster / all);
+    const double scale = std::min(1.0, kMaxPolls * kPollCycles * cluster / all);
     const attention::Forward forward(impl_.context, kernels_, std::move(plan),
                                      impl_.device_tiles.get());
     const auto run = [&](std::uint64_t seed) {

@@ -68,7 +68,7 @@ BatchProblem problem_of(int rank) {
 // Runs the steps of one rank. Returns the median of its processor time per step, in microseconds.
 double decode(const Device& device, const Communicator& ranks, std::barrier<>& all, Trace* trace) {
   const BatchPlan plan = plan_batch(device, problem_of(ranks.rank()));
-  const JoinPlan join = plan_join(device, ranks, {.heads = kHeads, .dim_v = kDim, .most_rows = 1});
+  const JoinPlan join = plan_join(device, ranks, {.heads = kHeads, .dim_v = kDim, .max_rows = 1});
   // No kernel runs, so only the addresses are used.
   const DeviceMemory memory = device.allocate(4 << 20);
   auto* const base = static_cast<char*>(memory.data());

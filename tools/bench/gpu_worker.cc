@@ -61,7 +61,7 @@ Json facts_of(const Plan& plan) {
           {"plan_ms", info.plan_ms},
           {"compile_ms", info.compile_ms},
           {"predicted_micros", predicted.predicted_micros},
-          {"predicted_range", {predicted.least_micros, predicted.most_micros}}};
+          {"predicted_range", {predicted.min_micros, predicted.max_micros}}};
 }
 
 BatchOptions options_of(const GpuCase& one) {
@@ -226,7 +226,7 @@ class Hold {
     if (launch == nullptr || device.info().simulated) return;
     const device::ContextScope scope(*context_);
     const auto wait = [](void* released) {
-      const double until = wall_seconds() + kMostSeconds;
+      const double until = wall_seconds() + kMaxSeconds;
       while (!static_cast<std::atomic<bool>*>(released)->load() && wall_seconds() < until) {
         std::this_thread::yield();
       }
@@ -248,7 +248,7 @@ class Hold {
  private:
   // A driver that loads one of its own kernels on first use may wait for the device while the
   // stream is blocked. So the stream continues after this time.
-  static constexpr double kMostSeconds = 0.5;
+  static constexpr double kMaxSeconds = 0.5;
 
   device::ContextPointer context_;
   std::atomic<bool> released_{false};

@@ -24,7 +24,7 @@ namespace {
 using namespace annulus;
 
 // The bytes that are allocated now, and the most that were allocated at once, over all threads.
-std::atomic<std::int64_t> taken_bytes{0}, most_bytes{0};
+std::atomic<std::int64_t> taken_bytes{0}, max_bytes{0};
 
 constexpr std::int64_t kMillion = std::int64_t{1} << 20;
 
@@ -63,9 +63,9 @@ double plan_millis(const Problem& problem, Sharding sharding, int ranks) {
 // The most memory that a rank holds at once while it plans, in MB.
 double plan_megabytes(const Problem& problem, Sharding sharding, int ranks) {
   const std::int64_t before = taken_bytes;
-  most_bytes = before;
+  max_bytes = before;
   plan_one(problem, sharding, ranks, ranks / 2);
-  return static_cast<double>(most_bytes - before) / 1e6;
+  return static_cast<double>(max_bytes - before) / 1e6;
 }
 
 double world_millis(const Problem& problem, Sharding sharding, int ranks) {
@@ -216,7 +216,7 @@ void* operator new(std::size_t bytes) {
   void* const memory = std::malloc(bytes);
   if (memory == nullptr) throw std::bad_alloc();
   taken_bytes += static_cast<std::int64_t>(malloc_usable_size(memory));
-  if (taken_bytes > most_bytes) most_bytes = taken_bytes.load();
+  if (taken_bytes > max_bytes) max_bytes = taken_bytes.load();
   return memory;
 }
 void operator delete(void* memory) noexcept {

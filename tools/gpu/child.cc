@@ -14,7 +14,7 @@ namespace annulus::gpu {
 namespace {
 
 // A longer line cannot be part of a result, and is cut.
-constexpr std::size_t kMostLineBytes = 4 << 20;
+constexpr std::size_t kMaxLineBytes = 4 << 20;
 
 constexpr int kCannotStart = 127;
 
@@ -121,8 +121,8 @@ void Child::pump() {
 void Child::read_all(int& descriptor, bool is_error) {
   char buffer[1 << 16];
   // A program that never stops printing must not block the others.
-  constexpr int kMostReads = 64;
-  for (int reads = 0; descriptor >= 0 && reads < (ended_ ? 64 * kMostReads : kMostReads); ++reads) {
+  constexpr int kMaxReads = 64;
+  for (int reads = 0; descriptor >= 0 && reads < (ended_ ? 64 * kMaxReads : kMaxReads); ++reads) {
     const ssize_t count = read(descriptor, buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return;  // nothing to read now
@@ -143,7 +143,7 @@ void Child::read_all(int& descriptor, bool is_error) {
       begin = end + 1;
     }
     unfinished_.append(text.substr(begin));
-    if (unfinished_.size() > kMostLineBytes) unfinished_.resize(kMostLineBytes);
+    if (unfinished_.size() > kMaxLineBytes) unfinished_.resize(kMaxLineBytes);
   }
 }
 

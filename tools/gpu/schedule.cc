@@ -11,7 +11,7 @@ namespace annulus::gpu {
 namespace {
 
 // The most text that one step may print. An object may have several lines.
-constexpr std::size_t kMostText = 1 << 20;
+constexpr std::size_t kMaxText = 1 << 20;
 constexpr std::size_t kWrapping = 24;  // {"of": ..., "says": ...}
 constexpr std::chrono::milliseconds kTurn{20};
 // If a killed program has not ended after this time, a driver holds it.
@@ -64,8 +64,8 @@ class Running {
     Json json = Json::parse(line, nullptr, false);
     if (json.is_object()) {
       said_ += line.size() + step_.name.size() + kWrapping;
-      if (said_ <= kMostText) say(std::move(json));
-    } else if (text_.size() < kMostText) {
+      if (said_ <= kMaxText) say(std::move(json));
+    } else if (text_.size() < kMaxText) {
       text_ += line + "\n";
     }
   }

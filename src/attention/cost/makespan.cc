@@ -214,13 +214,13 @@ bool drawing_pays(const TileCounts& tiles, const Dealing& dealing, double frame,
 HeadStart choose_head_start(const TileCounts& tiles, Dealing dealing, double frame, double step) {
   // The most works that are dealt out one by one in search of a head start. In a larger launch the
   // end of the last set is a small part of the time.
-  constexpr std::int64_t kMostWorks = std::int64_t{1} << 18;
+  constexpr std::int64_t kMaxWorks = std::int64_t{1} << 18;
   constexpr double kLeastGain = 0.01, kGoodEnough = 1.005;
   dealing.head_start = {};
   if (tiles.lengths.empty()) return {};
   const Works works(tiles, dealing);
   const std::int64_t slots = slots_of(dealing);
-  if (works.sets() < 2 || works.count() <= slots || works.count() > kMostWorks / 8) return {};
+  if (works.sets() < 2 || works.count() <= slots || works.count() > kMaxWorks / 8) return {};
   double sum = 0, longest = 0;
   works.each([&](std::int32_t length) {
     const double cycles = frame + static_cast<double>(length) * step;
@@ -234,7 +234,7 @@ HeadStart choose_head_start(const TileCounts& tiles, Dealing dealing, double fra
   for (std::int64_t sets = 2; sets <= works.sets(); ++sets) {
     for (std::int64_t rows = 1; rows < works.rows(); rows *= 2) {
       tried += works.count();
-      if (best <= kGoodEnough * least || tried > kMostWorks) return found;
+      if (best <= kGoodEnough * least || tried > kMaxWorks) return found;
       dealing.head_start = {sets, rows};
       const double cycles = makespan(tiles, dealing, frame, step);
       if (cycles >= best) continue;

@@ -91,8 +91,8 @@ class BitSet {
  public:
   static bool suits(std::int64_t bound, std::int64_t most) {
     // The more bits, the longer it takes to clear them.
-    constexpr std::int64_t kMostBitsOfNumber = 512;
-    return bound <= kBits && bound < kMostBitsOfNumber * most;
+    constexpr std::int64_t kMaxBitsOfNumber = 512;
+    return bound <= kBits && bound < kMaxBitsOfNumber * most;
   }
 
   // Requires: suits().

@@ -72,7 +72,7 @@ __device__ __forceinline__ RowPlace place_of_slot(const AppendParams& params, in
 
 __device__ __forceinline__ NewRow row_of_slot(const AppendParams& params, int row) {
   NewRow made = {};
-  made.exists = row < counted(params, params.rows, params.most_rows, kWrongRowCount);
+  made.exists = row < counted(params, params.rows, params.max_rows, kWrongRowCount);
   if (!made.exists) return made;
   made.position = position_of(params, row, 0);
   made.place = place_of_slot(params, row);
@@ -137,13 +137,13 @@ __device__ __forceinline__ bool find_place(const AppendParams& params, const Pla
 template <typename Shape>
 __device__ __forceinline__ NewRow row_of_request(const AppendParams& params, int row) {
   NewRow made = {};
-  const int requests = counted(params, params.requests, params.most_requests, kWrongRequests);
+  const int requests = counted(params, params.requests, params.max_requests, kWrongRequests);
   // Only one CTA reports wrong begins, because no other CTA reads all of them.
   if (blockIdx.x == 0 && params.status != nullptr) {
     for (int r = static_cast<int>(threadIdx.x); r < requests; r += 32) {
       const int begin = params.q_begin[r];
       const int end = params.q_begin[r + 1];
-      if (begin >= 0 && end >= begin && end <= params.most_rows) continue;
+      if (begin >= 0 && end >= begin && end <= params.max_rows) continue;
       ptx::reduce_min(params.status, static_cast<unsigned>(r) * 16u + kWrongRequests);
     }
   }
@@ -152,7 +152,7 @@ __device__ __forceinline__ NewRow row_of_request(const AppendParams& params, int
   const int begin = params.q_begin[request];
   const int end = params.q_begin[request + 1];
   // If begins descend, the search may have found a request that does not have the row.
-  if (begin < 0 || row < begin || row >= end || end > params.most_rows) return made;
+  if (begin < 0 || row < begin || row >= end || end > params.max_rows) return made;
   const int keys = params.k_length[request];
   if (keys < 0 || keys > params.keys_of_one) {
     report(params, row, kNoSuchKey);
@@ -285,8 +285,8 @@ __global__ void __launch_bounds__(kAppendThreads, kAppendResident)
       report(params, row, kNoSuchPosition);
       return;
     }
-    __shared__ __align__(16) float cosines[kMostRotaryPairs];
-    __shared__ __align__(16) float sines[kMostRotaryPairs];
+    __shared__ __align__(16) float cosines[kMaxRotaryPairs];
+    __shared__ __align__(16) float sines[kMaxRotaryPairs];
     for (int i = static_cast<int>(threadIdx.x); i < params.pairs; i += kAppendThreads) {
       const tile::Rotation rotation =
           Shape::Rotations::get(params, static_cast<int>(here.position), i);

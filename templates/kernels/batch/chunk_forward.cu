@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   static_assert(kColumns % 16 == 0 && kColumns >= 16 && kColumns <= 128,
                 "the columns of a tile must be a multiple of 16 from 16 to 128");
   static_assert(kStages >= 2 && kStages <= 4, "a pipeline has two to four stages");
-  static_assert(kRuns >= 1 && kRuns <= kMostRuns, "keys are one run or a few");
+  static_assert(kRuns >= 1 && kRuns <= kMaxRuns, "keys are one run or a few");
   constexpr unsigned kQueryBytes = kRows * QueryLayout::kPitch;
   constexpr unsigned kKeyBytes = kColumns * tile::Swizzle<kDimQk>::kPitch;
   constexpr unsigned kValueBytes = kColumns * tile::Swizzle<kDimV>::kPitch;

@@ -225,7 +225,7 @@ class ChunkProducer {
              static_cast<unsigned>(v_page) < static_cast<unsigned>(params_.v_page_count);
     };
     // Coordinates of rows have 32 bits.
-    constexpr int kMostRow = (1 << 30) - 1;
+    constexpr int kMaxRow = (1 << 30) - 1;
     unsigned wrong[kLooks];  // units without a valid place, one bit for each lane
     bool whole = true;
 #pragma unroll
@@ -233,7 +233,7 @@ class ChunkProducer {
       const int unit = 32 * i + lane_;
       const int key = first_key + kUnit * unit;
       const bool is_place = kPaged ? are_pages(places.k_page[i], places.v_page[i])
-                                   : k.row <= kMostRow && v.row <= kMostRow;
+                                   : k.row <= kMaxRow && v.row <= kMaxRow;
       const bool is_wrong =
           !is_place && unit < kUnits && runs.template sees_some<kRuns>(key, key + kUnit);
       if (is_wrong) {

@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32 + 128, Shape::kResident)
   static_assert(Shape::kTileRows == 64 * Layout::kConsumers, "a warpgroup has 64 rows");
   static_assert(Shape::kStages >= 1, "there is a buffer");
   static_assert(!Shape::kListed, "keys of a step follow one another");
-  static_assert(Shape::kRuns >= 1 && Shape::kRuns <= kMostRuns, "keys are one run or a few");
+  static_assert(Shape::kRuns >= 1 && Shape::kRuns <= kMaxRuns, "keys are one run or a few");
   // 3 * 168 = 40 + 2 * 232 registers of a thread (kernels/wgmma/wgmma_forward.cu).
   constexpr int kProducerRegisters = 40;
   constexpr int kConsumerRegisters = 232;

@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
                 "a warp takes 16 or 32 keys at a time");
   static_assert(kStages >= 2 && kStages <= 4, "a pipeline has two to four stages");
   static_assert(kWarps == 4, "eight threads to each of 16 rows write what a part leaves");
-  static_assert(kRuns >= 1 && kRuns <= kMostRuns, "keys are one run or a few");
+  static_assert(kRuns >= 1 && kRuns <= kMaxRuns, "keys are one run or a few");
   constexpr unsigned kQueryBytes = kPackedRows * QueryLayout::kPitch;
   constexpr unsigned kKeyBytes = kKeys * tile::Swizzle<kDimQk>::kPitch;
   constexpr unsigned kValueBytes = kKeys * tile::Swizzle<kDimV>::kPitch;

@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(kListThreads)
   const int request = list / params.kv_heads;
   const int thread = static_cast<int>(threadIdx.x);
   const BlockTables& to = params.listed;
-  const int requests = params.requests != nullptr ? *params.requests : params.most_requests;
+  const int requests = params.requests != nullptr ? *params.requests : params.max_requests;
   if (request >= requests) return;
 
   const int keys = params.k_length[request];

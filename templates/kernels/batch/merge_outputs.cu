@@ -173,7 +173,7 @@ __device__ __forceinline__ void write_merged_states(const MergeParams& params,
 template <typename Shape>
 __global__ void __launch_bounds__(kMergeThreads, kMergeResident)
     merge_outputs(const __grid_constant__ MergeParams params) {
-  static_assert(Shape::kInputs >= 1 && Shape::kInputs <= kMostMerged,
+  static_assert(Shape::kInputs >= 1 && Shape::kInputs <= kMaxMerged,
                 "MergeParams has room for 16 inputs");
   static_assert(!Shape::kCarryOut || (Shape::kStates && !Shape::kSinkLogit),
                 "a state is made of states, and has no sink");
@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(kMergeThreads, kMergeResident)
       static_cast<int>(blockIdx.x) * kMergeHeads + static_cast<int>(threadIdx.x / kRowThreads);
   const int number = at / params.heads;
   const int head = at - number * params.heads;
-  int rows = params.most_rows;
+  int rows = params.max_rows;
   if (params.rows != nullptr && *params.rows < rows) rows = *params.rows;
   if (number >= rows) return;
 

@@ -140,10 +140,10 @@ __global__ void __launch_bounds__(kPrepareThreads)
   if (thread < kPartBins) bins[thread] = 0;
   __syncthreads();
 
-  int requests = params.requests != nullptr ? *params.requests : tables.most_requests;
-  if (requests < 0 || requests > tables.most_requests) {
+  int requests = params.requests != nullptr ? *params.requests : tables.max_requests;
+  if (requests < 0 || requests > tables.max_requests) {
     if (thread == 0) atomicMin(&status, status_of(0, kTooManyRequests));
-    requests = requests < 0 ? 0 : tables.most_requests;
+    requests = requests < 0 ? 0 : tables.max_requests;
   }
 
   // Requests: stores their numbers, and counts the tiles of rows before each request.
@@ -169,25 +169,25 @@ __global__ void __launch_bounds__(kPrepareThreads)
     }
     // Requests of another class have no queries here.
     const int queries = checked.request.queries;
-    if (queries < of.least_queries || queries > of.most_queries) checked.request.queries = 0;
+    if (queries < of.least_queries || queries > of.max_queries) checked.request.queries = 0;
     const int count = rows_of(of, checked.request.queries);
     const tile::Scanned of_rows = sum_of(count, sums);
     const long long rows_before = rows + of_rows.before;
     // Requests share no rows, so the sum is not above the planned number.
-    if (rows_before + count > tables.most_rows) {
+    if (rows_before + count > tables.max_rows) {
       checked.request.queries = 0;
       checked.status = min(checked.status, status_of(r, kWrongRows));
     }
     if (r < requests) {
       tables.requests[r] = checked.request;
-      const long long most = tables.most_rows;
+      const long long most = tables.max_rows;
       tables.row_begin[r] = static_cast<int>(rows_before < most ? rows_before : most);
       if (checked.status != kNothingWrong) atomicMin(&status, checked.status);
     }
     keys += of_keys.all;
     rows += of_rows.all;
   }
-  if (rows > tables.most_rows) rows = tables.most_rows;
+  if (rows > tables.max_rows) rows = tables.max_rows;
   const int row_count = static_cast<int>(rows);
   if (thread == 0) tables.row_begin[requests] = row_count;
   __syncthreads();
@@ -240,8 +240,8 @@ __global__ void __launch_bounds__(kPrepareThreads)
     const long long joined_before = joined + of_joined.before;
     // The bounds of lengths also bound these numbers (src/batch/batch_plan.cc), so nothing is cut
     // off.
-    const bool fits = works_before + row.parts <= tables.most_works &&
-                      (!is_joined || slots_before + row.parts <= tables.most_slots);
+    const bool fits = works_before + row.parts <= tables.max_works &&
+                      (!is_joined || slots_before + row.parts <= tables.max_slots);
     if (at < row_count) {
       if (!fits) row.parts = 0;
       row.slot = is_joined ? static_cast<int>(slots_before) : -1;

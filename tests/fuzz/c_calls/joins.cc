@@ -14,19 +14,19 @@ constexpr annulus_row_strides kLseRows = {2, 1};
 
 annulus_merge_problem Program::merge_problem() {
   annulus_merge_problem made = ANNULUS_MERGE_PROBLEM_INIT;
-  made.heads = 2, made.dim_v = kSide, made.most_rows = kSide;
+  made.heads = 2, made.dim_v = kSide, made.max_rows = kSide;
   return made;
 }
 
 annulus_join_problem Program::join_problem() {
   annulus_join_problem made = ANNULUS_JOIN_PROBLEM_INIT;
-  made.heads = 2, made.dim_v = kSide, made.most_rows = kSide;
+  made.heads = 2, made.dim_v = kSide, made.max_rows = kSide;
   return made;
 }
 
 void Program::check_merge() {
   Sized<annulus_merge_problem> merge(merge_problem(), bytes_);
-  std::int64_t* const numbers[] = {&merge->heads, &merge->dim_v, &merge->inputs, &merge->most_rows};
+  std::int64_t* const numbers[] = {&merge->heads, &merge->dim_v, &merge->inputs, &merge->max_rows};
   std::int32_t* const choices[] = {&merge->dtype, &merge->lse_base, &merge->form, &merge->carry_out,
                                    &merge->sink_logits};
   if (bytes_.below(2) == 0) *numbers[bytes_.below(4)] = bytes_.number();
@@ -38,7 +38,7 @@ void Program::create_merge() {
   auto* const device = pick<annulus_device>(Kind::kDevice);
   Sized<annulus_merge_problem> merge(merge_problem(), bytes_);
   merge->heads = bytes_.between(1, 2);
-  merge->inputs = bytes_.between(2, 3), merge->most_rows = bytes_.between(1, kSide);
+  merge->inputs = bytes_.between(2, 3), merge->max_rows = bytes_.between(1, kSide);
   merge->form = static_cast<std::int32_t>(bytes_.between(1, 2));
   merge->carry_out = merge->form == ANNULUS_PARTIAL_STATES ? tiny(1) : 0;
   merge->sink_logits = bytes_.below(4) == 0 ? 1 : 0;
@@ -55,7 +55,7 @@ annulus_state Program::state_at(int first) {
 void Program::run_merge() {
   auto* const plan = pick<annulus_merge_plan>(Kind::kMerge);
   const bool states = needed(merged_.form == ANNULUS_PARTIAL_STATES);
-  annulus_merge_input inputs[ANNULUS_MOST_MERGE_INPUTS] = {};
+  annulus_merge_input inputs[ANNULUS_MAX_MERGE_INPUTS] = {};
   for (int i = 0; i < 3; ++i) {
     if (states) {
       inputs[i].state = state_at(i);
@@ -103,13 +103,13 @@ void Program::call_merge() {
 
 Sized<annulus_join_problem> Program::drawn_join(bool any) {
   Sized<annulus_join_problem> join(join_problem(), bytes_);
-  join->heads = bytes_.between(1, 2), join->most_rows = bytes_.between(1, kSide);
+  join->heads = bytes_.between(1, 2), join->max_rows = bytes_.between(1, kSide);
   join->slices = static_cast<std::int32_t>(bytes_.between(1, 3));
   join->form = static_cast<std::int32_t>(bytes_.between(1, 2));
   join->carry_out = join->form == ANNULUS_PARTIAL_STATES ? tiny(1) : 0;
   join->sink_logits = bytes_.below(4) == 0 ? 1 : 0;
   if (!any) return join;
-  std::int64_t* const numbers[] = {&join->heads, &join->dim_v, &join->most_rows};
+  std::int64_t* const numbers[] = {&join->heads, &join->dim_v, &join->max_rows};
   std::int32_t* const choices[] = {&join->dtype, &join->lse_base,  &join->slices,
                                    &join->form,  &join->carry_out, &join->sink_logits};
   if (bytes_.below(2) == 0) *numbers[bytes_.below(3)] = bytes_.number();
@@ -126,7 +126,7 @@ void Program::run_join() {
     wrong("a join needs {} bytes of workspace", bytes);
   }
   Sized<annulus_join_operands> given(ANNULUS_JOIN_OPERANDS_INIT, bytes_);
-  given->rows = bytes_.below(8) == 0 ? bytes_.number() : bytes_.between(0, joined_.most_rows);
+  given->rows = bytes_.below(8) == 0 ? bytes_.number() : bytes_.between(0, joined_.max_rows);
   if (needed(joined_.form == ANNULUS_PARTIAL_STATES)) {
     given->state = state_at(0);
   } else {
@@ -183,8 +183,8 @@ void Program::call_gather() {
       auto* const device = pick<annulus_device>(Kind::kDevice);
       auto* const communicator = pick<annulus_communicator>(Kind::kCommunicator);
       Sized<annulus_gather_problem> gather(ANNULUS_GATHER_PROBLEM_INIT, bytes_);
-      gather->heads = bytes_.between(1, 2), gather->dim = kSide, gather->most_rows = kSide;
-      if (bytes_.below(8) == 0) gather->most_rows = bytes_.number();
+      gather->heads = bytes_.between(1, 2), gather->dim = kSide, gather->max_rows = kSide;
+      if (bytes_.below(8) == 0) gather->max_rows = bytes_.number();
       if (bytes_.below(8) == 0) gather->dtype = small(4);
       annulus_gather_plan* plan = nullptr;
       return made(annulus_gather_plan_create(device, communicator, gather.get(), &plan), plan,

@@ -277,7 +277,7 @@ void* Program::provide(Kind kind) {
     case Kind::kGather: {
       auto* const communicator = static_cast<annulus_communicator*>(provide(Kind::kCommunicator));
       annulus_gather_problem gather = ANNULUS_GATHER_PROBLEM_INIT;
-      gather.heads = 2, gather.dim = kSide, gather.most_rows = kSide;
+      gather.heads = 2, gather.dim = kSide, gather.max_rows = kSide;
       annulus_gather_plan* plan = nullptr;
       annulus_gather_plan_create(device, communicator, &gather, &plan);
       handle = plan;

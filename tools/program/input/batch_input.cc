@@ -29,12 +29,12 @@ class RequestReader {
       request.queries = number("queries", 0, kMaxPosition);
       if (!take('/')) fail("'/' between queries and keys");
       request.keys = number("keys", 0, kMaxPosition);
-      const std::int64_t count = take('x') ? number("requests", 1, kMostRequests) : 1;
-      if (std::ssize(requests) + count > kMostRequests) {
+      const std::int64_t count = take('x') ? number("requests", 1, kMaxRequests) : 1;
+      if (std::ssize(requests) + count > kMaxRequests) {
         base::fail(ErrorCode::kInvalidArgument,
                    "--requests has {} requests up to column {}, and a batch at most {}; leave some "
                    "out",
-                   std::ssize(requests) + count, at_ + 1, kMostRequests);
+                   std::ssize(requests) + count, at_ + 1, kMaxRequests);
       }
       requests.insert(requests.end(), static_cast<std::size_t>(count), request);
     } while (take(','));
@@ -135,7 +135,7 @@ BatchInput make_batch(const ProblemArguments& arguments, const BatchArguments& b
   }
   for (std::size_t r = 0; r < input.requests.size(); ++r) {
     input.requests[r].position = arguments.k0.value_or(0);
-    input.requests[r].seed = arguments.seed * kMostRequests + r;
+    input.requests[r].seed = arguments.seed * kMaxRequests + r;
   }
   ProblemArguments shape = arguments;
   shape.k0.reset();
@@ -151,7 +151,7 @@ BatchInput make_batch(const ProblemArguments& arguments, const BatchArguments& b
   problem.score = one.score;
   problem.page_rows = batch.page;
   problem.block_keys = batch.block_keys;
-  problem.most_blocks = batch.most_blocks;
+  problem.max_blocks = batch.max_blocks;
   problem.row_limits = batch.row_limits;
   problem.interleave = interleave_of(batch.interleave);
   problem.carry_in = one.carry_in;

@@ -15,7 +15,7 @@
 
 namespace annulus::program {
 
-constexpr std::int64_t kMostRequests = 65535;  // the limit of BatchBounds::requests
+constexpr std::int64_t kMaxRequests = 65535;  // the limit of BatchBounds::requests
 
 struct BatchInput {
   // If no bounds were given, its bounds are exactly the bounds of the requests.

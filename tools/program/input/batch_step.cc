@@ -176,13 +176,13 @@ void BatchStep::place_blocks() {
   const BatchProblem& problem = plan_.problem();
   base::Random random(placing_.seed + 77);
   std::vector<std::int32_t> entries(
-      size(problem.most.requests, problem.kv_heads, problem.most_blocks), kUnused);
+      size(problem.most.requests, problem.kv_heads, problem.max_blocks), kUnused);
   auto list_at = entries.begin();
   for (const Request& request : requests_) {
     for (const std::vector<std::int32_t>& list : blocks_of(problem, request)) {
-      const auto list_end = list_at + problem.most_blocks;
+      const auto list_end = list_at + problem.max_blocks;
       std::fill(std::copy(list.begin(), list.end(), list_at), list_end, -1);
-      for (std::int64_t i = problem.most_blocks - 1; i > 0; --i) {
+      for (std::int64_t i = problem.max_blocks - 1; i > 0; --i) {
         std::swap(list_at[i], list_at[random.below(static_cast<std::uint32_t>(i + 1))]);
       }
       list_at = list_end;

@@ -188,7 +188,7 @@ void add_bounds(CLI::App& app, BatchArguments* to) {
   CLI::Option* bounds = add_number(app, "--most-requests", &to->most.requests,
                                    "a batch of up to this many requests in place of one problem; "
                                    "--requests with it are a step that is measured")
-                            ->check(CLI::Range(std::int64_t{1}, kMostRequests));
+                            ->check(CLI::Range(std::int64_t{1}, kMaxRequests));
   add_number(app, "--most-queries", &to->most.rows,
              "of all requests together; default: as --most-requests")
       ->needs(bounds);
@@ -203,7 +203,7 @@ void add_bounds(CLI::App& app, BatchArguments* to) {
   add_number(app, "--block-keys", &to->block_keys,
              "keys of the blocks that each request lists; 0: it lists none")
       ->needs(bounds);
-  add_number(app, "--most-blocks", &to->most_blocks, "of such a list")
+  add_number(app, "--most-blocks", &to->max_blocks, "of such a list")
       ->needs(app.get_option("--block-keys"));
   app.add_flag("--row-limits", to->row_limits, "rows of Q have limits of their own")
       ->needs(bounds)

@@ -74,7 +74,7 @@ struct BatchArguments {
   BatchBounds most;
   // The next four members are used for shapes only. BatchProblem describes them.
   std::int64_t block_keys = 0;
-  std::int64_t most_blocks = 0;
+  std::int64_t max_blocks = 0;
   bool row_limits = false;
   std::string interleave;       // "16/4/1": a block, ranks, rank; empty: all keys
   std::int64_t page = 16;       // rows of a page; 0: no pages

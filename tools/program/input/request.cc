@@ -61,7 +61,7 @@ std::vector<std::vector<std::int32_t>> blocks_of(const BatchProblem& problem,
     for (std::int64_t block = count - 1; block >= 0; --block) {
       const bool is_last = block == count - 1;
       if (random.below(is_last ? 8 : 4) < (is_last ? 7 : share) &&
-          std::ssize(list) < problem.most_blocks) {
+          std::ssize(list) < problem.max_blocks) {
         list.push_back(static_cast<std::int32_t>(block));
       }
     }

@@ -24,7 +24,7 @@ struct Request {
 BatchBounds bounds_of(const std::vector<Request>& requests);
 
 // With BatchProblem::block_keys: the blocks of keys that each head of K and V of the request sees.
-// They are a random choice of at most most_blocks of the request's blocks, in ascending order, and
+// They are a random choice of at most max_blocks of the request's blocks, in ascending order, and
 // mostly contain the last block.
 std::vector<std::vector<std::int32_t>> blocks_of(const BatchProblem& problem,
                                                  const Request& request);

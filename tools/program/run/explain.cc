@@ -36,7 +36,7 @@ base::Json plan_json(const Explained& plan, const Problem& problem,
   };
   base::Json json;
   json["predicted_micros"] = predicted.predicted_micros;
-  json["predicted_range_micros"] = {predicted.least_micros, predicted.most_micros};
+  json["predicted_range_micros"] = {predicted.min_micros, predicted.max_micros};
   json["predicted_limit"] = predicted.predicted_limit;
   for (const auto& [pipe, share] : predicted.predicted_busy) json["predicted_busy"][pipe] = share;
   json["device"] = plan.device.name;
@@ -77,7 +77,7 @@ void print_prediction(const PlanPrediction& predicted) {
   }
   print_line("predicted",
              fmt::format("{:.1f} us ({:.1f} to {:.1f}), held up by {}{} (on paper; not measured)",
-                         predicted.predicted_micros, predicted.least_micros, predicted.most_micros,
+                         predicted.predicted_micros, predicted.min_micros, predicted.max_micros,
                          predicted.predicted_limit, pipes));
 }
 

@@ -46,7 +46,7 @@ struct Told {
   char device[128] = {};
   std::int64_t peak_bytes = 0;
   std::int64_t launches = 0;
-  double predicted_micros = 0, least_micros = 0, most_micros = 0;
+  double predicted_micros = 0, min_micros = 0, max_micros = 0;
 };
 
 // The bytes of `told`, followed by the values of the counters. The names of the counters are the
@@ -79,8 +79,8 @@ void add_told(const std::vector<std::byte>& bytes, int rank, RingAnswer* result)
   info.device = std::string(told.device, strnlen(told.device, sizeof(told.device)));
   info.launches = static_cast<int>(told.launches);
   info.predicted_micros = told.predicted_micros;
-  info.least_micros = told.least_micros;
-  info.most_micros = told.most_micros;
+  info.min_micros = told.min_micros;
+  info.max_micros = told.max_micros;
   result->info.ranks.push_back(info);
 }
 
@@ -90,8 +90,8 @@ Told told_of(const RingRankInfo& own) {
   told.peak_bytes = own.workspace_bytes + own.device_bytes;
   told.launches = own.launches;
   told.predicted_micros = own.predicted_micros;
-  told.least_micros = own.least_micros;
-  told.most_micros = own.most_micros;
+  told.min_micros = own.min_micros;
+  told.max_micros = own.max_micros;
   return told;
 }
 

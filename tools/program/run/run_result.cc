@@ -96,12 +96,12 @@ struct PredictedTime {
 PredictedTime predicted_time(const RunResult& result) {
   if (!result.around) {
     const PlanPrediction made = result.plan.predict();
-    return {made.predicted_micros, made.least_micros, made.most_micros};
+    return {made.predicted_micros, made.min_micros, made.max_micros};
   }
   PredictedTime longest;
   for (const RingRankInfo& rank : result.ring->info.ranks) {
     if (rank.predicted_micros <= longest.micros) continue;
-    longest = {rank.predicted_micros, rank.least_micros, rank.most_micros};
+    longest = {rank.predicted_micros, rank.min_micros, rank.max_micros};
   }
   return longest;
 }

@@ -28,7 +28,7 @@ struct TuneReportArguments {
 // Reads the document that --from names.
 std::string read_document(const TuneReportArguments& arguments, base::FileSystem& files) {
   const std::vector<std::byte> bytes =
-      base::read_file(files, arguments.from, report::Document::kMostBytes);
+      base::read_file(files, arguments.from, report::Document::kMaxBytes);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 

@@ -201,7 +201,7 @@ TunedReport why_of(const Device& device, const PackArguments& arguments) {
 }
 
 Exit why_tuned(const PackArguments& arguments) {
-  constexpr std::size_t kMostShown = 20;
+  constexpr std::size_t kMaxShown = 20;
   const Device device = Device::open(device_options(arguments.device));
   const TunedReport report = why_of(device, arguments);
   if (arguments.json) {
@@ -217,7 +217,7 @@ Exit why_tuned(const PackArguments& arguments) {
   print_line("problem", report.shape);
   print_line("config", report.config);
   print_line("reason", report.reason);
-  print_notes(report, kMostShown);
+  print_notes(report, kMaxShown);
   return Exit::kOk;
 }
 

@@ -286,7 +286,7 @@ TEST_CASE("pools count what is allocated from them") {
   driver::PoolProperties properties{};
   properties.allocation_type = driver::kAllocationPinned;
   properties.location = {driver::kLocationDevice, on.device};
-  properties.most_bytes = 10000;
+  properties.max_bytes = 10000;
   CUmemoryPool pool = nullptr;
   REQUIRE(entry::mem_pool_create(&pool, &properties) == kCudaSuccess);
   const auto used = [&](int which) {

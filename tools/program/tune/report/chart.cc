@@ -9,7 +9,7 @@ namespace annulus::program::report {
 namespace {
 
 constexpr double kTop = 12, kRight = 16, kBottom = 46;
-constexpr int kMostValues = 8;  // the most values written along an axis
+constexpr int kMaxValues = 8;  // the most values written along an axis
 
 std::string pixels(double value) {
   std::string text = fmt::format("{:.1f}", value);
@@ -33,7 +33,7 @@ std::string value_text(double value, double step) {
 }
 
 void write_round_values(Axis* axis, double least_step = 0) {
-  const double step = std::max(least_step, round_step((axis->high - axis->low) / kMostValues));
+  const double step = std::max(least_step, round_step((axis->high - axis->low) / kMaxValues));
   for (double at = std::ceil(axis->low / step); at * step <= axis->high; ++at) {
     axis->values.emplace_back(at * step, value_text(at * step, step));
   }
@@ -51,13 +51,13 @@ void write_log_values(Axis* axis) {
   }
   // If there are many powers of ten, only they fit on the axis. A short axis may contain none of
   // these numbers, and then gets round values.
-  if (axis->values.size() > kMostValues) {
+  if (axis->values.size() > kMaxValues) {
     std::erase_if(axis->values, [](const auto& each) {
       const double power = std::log10(each.first);
       return std::abs(power - std::round(power)) > 1e-9;
     });
   }
-  const std::size_t every = 1 + axis->values.size() / (kMostValues + 1);
+  const std::size_t every = 1 + axis->values.size() / (kMaxValues + 1);
   std::vector<std::pair<double, std::string>> kept;
   for (std::size_t i = 0; i < axis->values.size(); i += every) kept.push_back(axis->values[i]);
   axis->values = std::move(kept);

@@ -13,12 +13,12 @@ using base::Json;
 
 constexpr std::int64_t kSchema = 1;
 // The largest range of integers that JSON readers represent exactly.
-constexpr std::int64_t kMostNumber = std::int64_t{1} << 53;
+constexpr std::int64_t kMaxNumber = std::int64_t{1} << 53;
 
 // Real journals have fewer candidates, and real families have fewer parameters. These limits bound
 // the size of each part of a page.
-constexpr std::size_t kMostTrials = 10'000;
-constexpr std::size_t kMostParameters = 64;
+constexpr std::size_t kMaxTrials = 10'000;
+constexpr std::size_t kMaxParameters = 64;
 
 // A value and its place in the document. The enclosing value must outlive it.
 class Value {
@@ -56,7 +56,7 @@ class Value {
     if (!json_.is_boolean()) fail("it is neither true nor false");
     return json_.get<bool>();
   }
-  std::int64_t integer(std::int64_t least = 0, std::int64_t most = kMostNumber) const {
+  std::int64_t integer(std::int64_t least = 0, std::int64_t most = kMaxNumber) const {
     if (!json_.is_number_integer() || json_ < least || json_ > most) {
       fail(fmt::format("it is not a whole number from {} to {}", least, most));
     }
@@ -114,7 +114,7 @@ Trial trial_of(const Value& from, const Decision& decision) {
   if (names == decision.families.end()) family.fail("it is not one of the families");
   const Value parameters = from["parameters"];
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    trial.parameters.push_back(parameters.at(i).integer(-kMostNumber));
+    trial.parameters.push_back(parameters.at(i).integer(-kMaxNumber));
   }
   if (trial.parameters.size() != names->second.size()) {
     parameters.fail(fmt::format("it has {} numbers, and the family has {}", trial.parameters.size(),
@@ -155,11 +155,11 @@ Decision decision_of(const Value& from) {
   for (const auto& [name, unused] : families.object().items()) {
     const Value family = families[name.c_str()];
     std::vector<std::string>& names = decision.families[name];
-    for (std::size_t i = 0; i < family.size(kMostParameters); ++i)
+    for (std::size_t i = 0; i < family.size(kMaxParameters); ++i)
       names.push_back(family.at(i).text());
   }
   const Value trials = from["trials"];
-  for (std::size_t i = 0; i < trials.size(kMostTrials); ++i) {
+  for (std::size_t i = 0; i < trials.size(kMaxTrials); ++i) {
     decision.trials.push_back(trial_of(trials.at(i), decision));
   }
   decision.winner = tried_index_of(from["winner"], decision);
@@ -168,11 +168,11 @@ Decision decision_of(const Value& from) {
     decision.runner_up = tried_index_of(*runner_up, decision);
   }
   const Value finalists = from["finalists"];
-  for (std::size_t i = 0; i < finalists.size(kMostTrials); ++i) {
+  for (std::size_t i = 0; i < finalists.size(kMaxTrials); ++i) {
     decision.finalists.push_back(tried_index_of(finalists.at(i), decision));
   }
   const Value order = from["order"];
-  for (std::size_t i = 0; i < order.size(kMostTrials); ++i) {
+  for (std::size_t i = 0; i < order.size(kMaxTrials); ++i) {
     const Value each = order.at(i);
     Step step{each["trial"].index(decision.trials.size()), true, 1, each["best"].number()};
     // null is a valid ratio, so find() cannot be used.
@@ -202,7 +202,7 @@ Stored stored_of(const Value& from) {
   stored.nvrtc = from["nvrtc"].integer();
   stored.clock_mhz = from["clock_mhz"].integer();
   stored.memory_clock_mhz = from["memory_clock_mhz"].integer();
-  stored.when = from["when"].integer(-kMostNumber);
+  stored.when = from["when"].integer(-kMaxNumber);
   return stored;
 }
 
@@ -210,7 +210,7 @@ Stored stored_of(const Value& from) {
 
 Document::Document(std::string_view text, std::string what) : what_(std::move(what)) {
   base::JsonLimits limits;
-  limits.bytes = kMostBytes;
+  limits.bytes = kMaxBytes;
   json_ = base::parse_json(text, what_, limits);
   const Value top(json_, what_), schema = top["schema"];
   if (schema.integer() != kSchema) {

@@ -95,10 +95,10 @@ struct Search {
 class Document {
  public:
   // The largest document that is read, in bytes.
-  static constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+  static constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
 
   // `what` names the text in errors. Throws Error{kInvalidFile} if the text is not JSON, is longer
-  // than kMostBytes, or has another schema.
+  // than kMaxBytes, or has another schema.
   Document(std::string_view text, std::string what);
 
   // These functions throw Error{kInvalidFile} with the place of a member that is missing, has the

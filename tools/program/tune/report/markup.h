@@ -12,12 +12,12 @@
 namespace annulus::program::report {
 
 // The most characters of one text. A longer text is cut and ends in an ellipsis.
-inline constexpr std::size_t kMostCharacters = 400;
+inline constexpr std::size_t kMaxCharacters = 400;
 
 // The text as content of an element or as the value of an attribute. Characters that a parser would
 // take for markup become references, and line breaks become blanks. U+FFFD replaces invalid UTF-8,
 // characters that XML does not allow, and characters that change the direction of text.
-std::string escaped(std::string_view text, std::size_t most = kMostCharacters);
+std::string escaped(std::string_view text, std::size_t most = kMaxCharacters);
 
 struct Attribute {
   const char* name;

@@ -13,7 +13,7 @@
 namespace annulus::program::report {
 namespace {
 
-constexpr std::size_t kMostLeftOut = 200;  // the most lines about left-out items
+constexpr std::size_t kMaxLeftOut = 200;  // the most lines about left-out items
 
 constexpr const char* kBegin =
     R"(<!DOCTYPE html>
@@ -79,11 +79,11 @@ std::vector<PartKind> part_kinds() {
 // table of results, and then for parts.
 class Writer {
  public:
-  explicit Writer(std::size_t most_bytes) : most_bytes_(most_bytes), parts_(most_bytes) {}
+  explicit Writer(std::size_t max_bytes) : max_bytes_(max_bytes), parts_(max_bytes) {}
 
   // Adds a search, if there is room for it.
   void add(const Search& search) {
-    if (listed_bytes() >= most_bytes_ / 4) {
+    if (listed_bytes() >= max_bytes_ / 4) {
       page_.left_out.push_back(
           fmt::format("'{}': a report has no room for a further search", search.journal));
       return;
@@ -98,7 +98,7 @@ class Writer {
     for (std::size_t rank = 0; rank < heading.parts; ++rank) {
       parts_.add(number, rank, [&] { return part_of(kinds_[rank], rank > 0, search); });
     }
-    heading_bytes_ += heading.markup.size() + kMostOfSection;
+    heading_bytes_ += heading.markup.size() + kMaxOfSection;
     overview_ += overview_line(row);
     headings_.push_back(std::move(heading));
     ++page_.searches;
@@ -107,7 +107,7 @@ class Writer {
   // Adds a result. Returns false if there is no room, because at least a quarter of the page is
   // kept for parts.
   bool add(const Stored& stored) {
-    if (listed_bytes() >= most_bytes_ / 4 * 3) return false;
+    if (listed_bytes() >= max_bytes_ / 4 * 3) return false;
     const OverviewRow row = overview_row(stored, fmt::format("result-{}", ++page_.entries));
     overview_ += overview_line(row);
     entries_ += entry_line(stored, row);
@@ -132,7 +132,7 @@ class Writer {
       results.element("h2", "Results without a journal").part(entries_table(entries_));
     }
     const std::size_t others = markup.bytes() + heading_bytes_ + results.bytes();
-    parts_.shrink(most_bytes_ - std::min(most_bytes_, others));
+    parts_.shrink(max_bytes_ - std::min(max_bytes_, others));
     for (std::size_t i = 0; i < headings_.size(); ++i) write_section(i, &markup);
     markup.part(results.take());
     write_left_out(lines, further, &markup);
@@ -178,9 +178,9 @@ class Writer {
   void write_left_out(std::vector<std::string> lines, std::int64_t further, Markup* page) const {
     lines.insert(lines.end(), page_.left_out.begin(), page_.left_out.end());
     if (lines.empty()) return;
-    if (lines.size() > kMostLeftOut) {
-      further += std::ssize(lines) - static_cast<std::ptrdiff_t>(kMostLeftOut);
-      lines.resize(kMostLeftOut);
+    if (lines.size() > kMaxLeftOut) {
+      further += std::ssize(lines) - static_cast<std::ptrdiff_t>(kMaxLeftOut);
+      lines.resize(kMaxLeftOut);
     }
     page->element("h2", "Left out").open("ul");
     for (const std::string& line : lines) page->element("li", line);
@@ -189,9 +189,9 @@ class Writer {
   }
 
   // The most bytes of a section's tags, and of its sentence about parts that were left out.
-  static constexpr std::size_t kMostOfSection = 400;
+  static constexpr std::size_t kMaxOfSection = 400;
 
-  const std::size_t most_bytes_;
+  const std::size_t max_bytes_;
   const std::vector<PartKind> kinds_ = part_kinds();
   Page page_;
   std::vector<Heading> headings_;
@@ -202,8 +202,8 @@ class Writer {
 
 }  // namespace
 
-Page page_of(const Document& document, std::size_t most_bytes) {
-  Writer writer(most_bytes);
+Page page_of(const Document& document, std::size_t max_bytes) {
+  Writer writer(max_bytes);
   for (std::size_t i = 0; i < document.searches(); ++i) writer.add(document.search(i));
   const std::size_t results = document.results();
   for (std::size_t i = 0; i < results; ++i) {

@@ -24,10 +24,10 @@ struct Page {
 // The most bytes of a page, apart from the list of left-out items, which has at most 200 lines.
 // Searches are listed until they take a quarter of the page, and results until three quarters are
 // taken. If a part of a search has no room, a line stands in its place.
-constexpr std::size_t kMostPageBytes = std::size_t{4} << 20;
+constexpr std::size_t kMaxPageBytes = std::size_t{4} << 20;
 
 // Throws what the functions of Document throw.
-Page page_of(const Document& document, std::size_t most_bytes = kMostPageBytes);
+Page page_of(const Document& document, std::size_t max_bytes = kMaxPageBytes);
 
 }  // namespace annulus::program::report
 

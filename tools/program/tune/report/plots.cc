@@ -15,7 +15,7 @@
 namespace annulus::program::report {
 namespace {
 
-constexpr std::size_t kMostDots = 4000;  // the most dots of one plot
+constexpr std::size_t kMaxDots = 4000;  // the most dots of one plot
 
 std::string ratio_title(const Search& search) {
   return search.predicted ? "predicted cycles over the default's" : "time over the default's";
@@ -100,11 +100,11 @@ std::string draw_convergence(const Search& search) {
     range.take(step.best);
     if (step.dropped) {
       ++count_dropped;
-      if (dropped.size() < kMostDots) dropped.emplace_back(turn, step.best);
+      if (dropped.size() < kMaxDots) dropped.emplace_back(turn, step.best);
       continue;
     }
     range.take(step.ratio);
-    if (all.size() < kMostDots) all.emplace_back(turn, step.ratio);
+    if (all.size() < kMaxDots) all.emplace_back(turn, step.ratio);
     if (step.trial == search.decision->winner) found = Point(turn, step.ratio);
   }
   Chart chart(
@@ -138,7 +138,7 @@ std::string draw_parameter(const Search& search, const std::string& parameter,
     const auto place = static_cast<double>(names.size());
     names.push_back(std::to_string(value));
     for (const double ratio : of_value) {
-      if (all.size() < kMostDots) all.emplace_back(place, ratio);
+      if (all.size() < kMaxDots) all.emplace_back(place, ratio);
       range.take(ratio);
     }
     medians.emplace_back(place, median(of_value));
@@ -210,8 +210,8 @@ std::string draw_prediction(const Search& search) {
               log_axis(time_title, both.low(), both.high()));
   chart.lines("diagonal",
               {{across.low(), across.low() * middle}, {across.high(), across.high() * middle}});
-  std::vector<Point> shown(pairs.begin(), pairs.begin() + static_cast<std::ptrdiff_t>(
-                                                              std::min(pairs.size(), kMostDots)));
+  std::vector<Point> shown(
+      pairs.begin(), pairs.begin() + static_cast<std::ptrdiff_t>(std::min(pairs.size(), kMaxDots)));
   chart.dots("each", shown, 2.5);
   const auto mark = [&](const Trial& trial, const char* style, const char* name) {
     if (!std::isfinite(trial.predicted_cycles) || !(trial.predicted_cycles > 0)) return;

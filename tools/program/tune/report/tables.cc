@@ -12,11 +12,11 @@
 namespace annulus::program::report {
 namespace {
 
-constexpr std::size_t kMostRows = 2000;
+constexpr std::size_t kMaxRows = 2000;
 
-// The most bytes of a text from a file. A text is cut after kMostCharacters characters and an
+// The most bytes of a text from a file. A text is cut after kMaxCharacters characters and an
 // ellipsis, with at most 4 bytes for each character.
-constexpr std::size_t kMostBytes = 4 * (kMostCharacters + 1);
+constexpr std::size_t kMaxBytes = 4 * (kMaxCharacters + 1);
 
 using Headings = std::initializer_list<const char*>;
 
@@ -38,15 +38,15 @@ class Table {
  public:
   explicit Table(Headings headings) { open_table(headings, &markup_); }
   void row(const std::vector<std::string>& cells, const char* style = "each") {
-    if (++rows_ > kMostRows) return;
+    if (++rows_ > kMaxRows) return;
     markup_.open("tr", {{"class", style}});
     for (const std::string& cell : cells) markup_.element("td", cell);
     markup_.close();
   }
   std::string take() {
     markup_.close().close().close();
-    if (rows_ > kMostRows) {
-      markup_.element("p", fmt::format("{} further rows are left out.", rows_ - kMostRows));
+    if (rows_ > kMaxRows) {
+      markup_.element("p", fmt::format("{} further rows are left out.", rows_ - kMaxRows));
     }
     return markup_.take();
   }
@@ -188,21 +188,21 @@ std::string candidates_table(const Search& search) {
 
 OverviewRow overview_row(const Search& search, std::string id) {
   OverviewRow row{std::move(id),
-                  search.device.substr(0, kMostBytes),
-                  search.shape.substr(0, kMostBytes),
+                  search.device.substr(0, kMaxBytes),
+                  search.shape.substr(0, kMaxBytes),
                   "",
                   ratio_text(search),
                   search.predicted,
                   ending_text(search)};
-  if (search.decision) row.winner = search.winner().configuration.substr(0, kMostBytes);
+  if (search.decision) row.winner = search.winner().configuration.substr(0, kMaxBytes);
   return row;
 }
 
 OverviewRow overview_row(const Stored& stored, std::string id) {
   return {std::move(id),
-          stored.device.substr(0, kMostBytes),
-          stored.shape.substr(0, kMostBytes),
-          stored.configuration.substr(0, kMostBytes),
+          stored.device.substr(0, kMaxBytes),
+          stored.shape.substr(0, kMaxBytes),
+          stored.configuration.substr(0, kMaxBytes),
           stored_ratio(stored),
           stored.predicted,
           stored.complete ? "ended by itself; no journal" : "cut short; no journal"};

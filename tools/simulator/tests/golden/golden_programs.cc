@@ -90,7 +90,7 @@ bool is_lost(const device::Context& context) {
 // [...]}]}.
 int run_programs(const std::string& device, const std::string& json_path, const std::string& ptx,
                  const std::string& only, bool goes_on) {
-  constexpr unsigned kMostSeconds = 10;  // limit for a program on a GPU; most take milliseconds
+  constexpr unsigned kMaxSeconds = 10;  // limit for a program on a GPU; most take milliseconds
   constexpr std::chrono::seconds kBetweenWrites{5};  // each write has all results so far
   const device::ContextPointer context = open_device(device);
   base::Json report;
@@ -109,7 +109,7 @@ int run_programs(const std::string& device, const std::string& json_path, const 
     if (!runs_on(golden, *context) || earlier.contains(golden.name)) continue;
     if (goes_on) {
       std::ofstream(running_path(json_path)) << golden.name << "\n";
-      if (!context->info().simulated) alarm(kMostSeconds);  // its signal ends the process
+      if (!context->info().simulated) alarm(kMaxSeconds);  // its signal ends the process
     }
     const Outcome outcome = run(context, golden, ptx);
     alarm(0);

@@ -261,7 +261,7 @@ void BlockShadow::take(int warp, Lanes lanes, const std::uint64_t* addresses, bo
 void BlockShadow::give(int warp, Lanes lanes, const std::uint64_t* addresses) {
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
-    const bool apart = given_.size() < kMostGiven || given_.contains(addresses[lane]);
+    const bool apart = given_.size() < kMaxGiven || given_.contains(addresses[lane]);
     keep(given_[apart ? addresses[lane] : kAnywhere],
          {warp, clocks_->clock(agent(warp)), Lanes{1} << lane});
   }

@@ -92,7 +92,7 @@ class BlockShadow {
   // The largest number of addresses whose gifts are kept apart. Gifts at further addresses count
   // for all further addresses. This may order too much, which hides a race, but it never reports a
   // false one.
-  static constexpr std::size_t kMostGiven = std::size_t{1} << 14;
+  static constexpr std::size_t kMaxGiven = std::size_t{1} << 14;
   static constexpr std::uint64_t kAnywhere = 0;
 
   // An array of stamps is made when it is first needed.

@@ -59,7 +59,7 @@ SAME(kPoolUsedHigh, CU_MEMPOOL_ATTR_USED_MEM_HIGH);
 static_assert(sizeof(MemoryLocation) == sizeof(CUmemLocation));
 static_assert(sizeof(AccessDescription) == sizeof(CUmemAccessDesc));
 static_assert(sizeof(PoolProperties) == sizeof(CUmemPoolProps));
-static_assert(offsetof(PoolProperties, most_bytes) == offsetof(CUmemPoolProps, maxSize));
+static_assert(offsetof(PoolProperties, max_bytes) == offsetof(CUmemPoolProps, maxSize));
 static_assert(sizeof(Copy2d) == sizeof(CUDA_MEMCPY2D));
 static_assert(offsetof(Copy2d, to_pitch) == offsetof(CUDA_MEMCPY2D, dstPitch));
 static_assert(sizeof(Copy3d) == sizeof(CUDA_MEMCPY3D));

@@ -134,7 +134,7 @@ NcclResult start(const char* symbol, NcclComm* comm, int ranks, const std::strin
                  const NcclConfig* config,
                  const std::shared_ptr<driver::Context>* given = nullptr) {
   bool blocking = true;
-  if (comm == nullptr || ranks < 1 || ranks > kMostRanks || rank < 0 || rank >= ranks ||
+  if (comm == nullptr || ranks < 1 || ranks > kMaxRanks || rank < 0 || rank >= ranks ||
       place.empty() || !read_config(config, &blocking)) {
     return say(kNcclInvalidArgument,
                fmt::format("{}: rank {} of {}, or the id or the configuration, is wrong", symbol,

@@ -60,13 +60,13 @@ struct FrameHead {
 
 constexpr const char* kPlacePrefix = "/annulus-nccl-";
 constexpr std::size_t kPlaceDigits = 32;
-constexpr std::size_t kMostLinkDigits = 5;  // ".4095"
+constexpr std::size_t kMaxLinkDigits = 5;  // ".4095"
 
 std::string folder_of_sockets() {
   std::string folder = base::read_environment().temporary;
   while (folder.ends_with('/')) folder.pop_back();
   const std::string own = fmt::format("{}{}", kPlacePrefix, geteuid());
-  const std::size_t rest = own.size() + 1 + kPlaceDigits + kMostLinkDigits;
+  const std::size_t rest = own.size() + 1 + kPlaceDigits + kMaxLinkDigits;
   const bool fits = folder.size() + rest < sizeof(sockaddr_un::sun_path);
   return (folder.starts_with('/') && fits ? folder : "/tmp") + own;
 }
@@ -226,7 +226,7 @@ void serve_on(const std::shared_ptr<Listener>& listener) {
     Hello hello;
     if (!read_bytes(handle, &hello, sizeof(hello), within(kGreeting)) ||
         std::memcmp(hello.magic, kMagic, sizeof(kMagic)) != 0 || hello.member.ranks < 1 ||
-        hello.member.ranks > kMostRanks || hello.member.rank < 0) {
+        hello.member.ranks > kMaxRanks || hello.member.rank < 0) {
       close(handle);  // not a rank of this meeting place
       continue;
     }

@@ -19,7 +19,7 @@
 
 namespace annulus::simulator::nccl {
 
-constexpr int kMostRanks = 4096;
+constexpr int kMaxRanks = 4096;
 
 // The greeting of a rank.
 struct Member {

@@ -20,8 +20,8 @@ namespace annulus::simulator {
 namespace {
 
 constexpr int kColumns = 8;
-constexpr int kMostRows = 16;
-constexpr int kMostK = 32;
+constexpr int kMaxRows = 16;
+constexpr int kMaxK = 32;
 
 struct Signed {
   static constexpr int kElements = 4;
@@ -69,9 +69,9 @@ void multiply_words(Warp& warp, const Inst& inst, Mask mask) {
   const std::uint32_t* a = d + sums;
   const std::uint32_t* b = a + registers_a;
   const std::uint32_t* c = b + registers_b;
-  Sum elements_a[kMostRows * kMostK];
-  Sum elements_b[kMostK * kColumns];
-  Sum sum[kMostRows * kColumns];
+  Sum elements_a[kMaxRows * kMaxK];
+  Sum elements_b[kMaxK * kColumns];
+  Sum sum[kMaxRows * kColumns];
   for (int lane = 0; lane < kLanes; ++lane) {
     const int g = lane / 4;
     const int t = lane % 4;
@@ -93,7 +93,7 @@ void multiply_words(Warp& warp, const Inst& inst, Mask mask) {
                                   static_cast<std::uint64_t>(depth);
   if constexpr (std::is_integral_v<Sum>) {
     // A sum of 32 products does not overflow, but with c added it may.
-    std::int32_t products[kMostRows * kColumns] = {};
+    std::int32_t products[kMaxRows * kColumns] = {};
     add_product<kColumns>(elements_a, elements_b, products, rows, depth);
     accumulate(products, sum, static_cast<std::size_t>(rows * kColumns), inst.small[2] != 0);
   } else {

@@ -137,7 +137,7 @@ struct PoolProperties {
   int handle_types;
   MemoryLocation location;
   void* security;
-  std::size_t most_bytes;
+  std::size_t max_bytes;
   unsigned short usage;
   unsigned char reserved[54];
 };

@@ -68,7 +68,7 @@ CUresult mem_pool_create(CUmemoryPool* pool, const PoolProperties* properties) {
     auto made = std::make_shared<MemoryPool>();
     made->managed = managed;
     if (!managed) made->device = device_of(properties->location);
-    made->most_bytes = properties->most_bytes;
+    made->max_bytes = properties->max_bytes;
     *pool = state().memory_pools.add(std::move(made));
     return kCudaSuccess;
   });

@@ -27,8 +27,8 @@ std::uint64_t allocate_from(const std::shared_ptr<MemoryPool>& pool,
                             const std::shared_ptr<Context>& context, std::size_t bytes) {
   {
     std::lock_guard lock(pool->mutex);
-    const std::uint64_t used = std::min(pool->most_bytes, pool->used);
-    if (pool->most_bytes != 0 && bytes > pool->most_bytes - used) return 0;
+    const std::uint64_t used = std::min(pool->max_bytes, pool->used);
+    if (pool->max_bytes != 0 && bytes > pool->max_bytes - used) return 0;
   }
   const auto kind = pool->managed ? HostBlock::Kind::kManaged : HostBlock::Kind::kAllocated;
   const std::uint64_t begin = pool->device != nullptr ? pool->device->memory().allocate(bytes)

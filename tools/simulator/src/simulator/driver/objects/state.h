@@ -283,9 +283,9 @@ struct HostBlock {
 struct MemoryPool {
   Device* device = nullptr;  // null: memory of the host
   bool managed = false;
-  bool given = false;            // the default pool of a device, which cannot be destroyed
-  std::uint64_t most_bytes = 0;  // 0: no limit
-  std::mutex mutex;              // guards the members below
+  bool given = false;           // the default pool of a device, which cannot be destroyed
+  std::uint64_t max_bytes = 0;  // 0: no limit
+  std::mutex mutex;             // guards the members below
   int reuse[3] = {1, 1, 1};
   std::uint64_t release_threshold = 0;
   std::uint64_t used = 0;
