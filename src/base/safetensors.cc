@@ -123,8 +123,8 @@ const TypeRow& parse_type(const std::string& tensor, const Json& dtype, std::str
   });
   if (row == kTypes.end()) {
     fail(ErrorCode::kInvalidFile,
-         "{}: tensor '{}' has dtype {}; known are F16, BF16, F32, F64, I32, I64 and U8", what,
-         tensor, dtype.is_string() ? shown(dtype.get<std::string>()) : "of another JSON type");
+         "{}: the dtype of tensor '{}' is {}; known are F16, BF16, F32, F64, I32, I64 and U8", what,
+         tensor, dtype.is_string() ? shown(dtype.get<std::string>()) : "not a string");
   }
   return *row;
 }

@@ -21,7 +21,7 @@ void check_entries(const char* name, std::int64_t entries, const PageTable& tabl
   attention::check_count(name, entries, 0, kMaxEntries);
   if (entries == 0 || table.begin != nullptr) return;
   base::fail(ErrorCode::kInvalidArgument,
-             "{} is {}, but its page table has no begins; give 0, or the begins", name, entries);
+             "{} is {}, but `begin` of its page table is null; set it, or give 0", name, entries);
 }
 
 }  // namespace

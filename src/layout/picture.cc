@@ -21,7 +21,7 @@ class Grid {
       : layout_(layout) {
     layout.validate();
     if (options.head < 0 || (layout.query_heads() > 1 && options.head >= layout.query_heads())) {
-      base::fail(ErrorCode::kInvalidArgument, "there is no head {} in a layout for {}",
+      base::fail(ErrorCode::kInvalidArgument, "there is no head {} in a layout for {} heads",
                  options.head, layout.query_heads());
     }
     if (options.max_cells < 0 || options.max_cells > kMaxCells) {

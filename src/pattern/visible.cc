@@ -27,7 +27,7 @@ bool visible(const Node& node, std::int64_t head, std::int64_t q, std::int64_t k
     case Kind::kBatches:
       return child_sees(node.children[child_of_batch(node, context.batch)]);
   }
-  base::fail(ErrorCode::kInternal, "a pattern node of kind {}", static_cast<int>(node.kind));
+  base::fail(ErrorCode::kInternal, "unknown kind of pattern node: {}", static_cast<int>(node.kind));
 }
 
 }  // namespace annulus::pattern

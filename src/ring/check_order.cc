@@ -200,7 +200,8 @@ std::vector<Access> accesses_of(const Schedule& schedule, int rank, int place) {
   return accesses;
 }
 
-// The contents of a place: (owner, packed row) of the first row of each interval.
+// The rows that a slot, or the buffer of packed rows, holds: for each interval of its rows, the
+// owner of the rows and the packed row that is first in the interval.
 class Contents {
  public:
   void write(const Access& access) {

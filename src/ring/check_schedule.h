@@ -16,14 +16,14 @@ namespace annulus::ring {
 //
 //   Every key that a rank sees through a branch is in exactly one of the branch's launches.
 //   The rows that one rank sends are the rows that the other rank receives, in the same order.
-//   A rank receives no row that it does not see, except the number of rows that the schedule
-//   states: rows that it passes on, and rows that close gaps of a need of very many pieces.
+//   A rank receives only rows that it sees, and the number of other rows that the schedule states:
+//   rows that it passes on, and rows between needed ones, which keep a list of pieces short (needs.h).
 //   Rows are in their place when they are read, and no ops wait for each other in a circle.
 //   A rank's own packed rows and its slots are within the limit of rounds.h.
 //
-// If a rank and an owner have at most 2^24 pairs, the pattern is evaluated for each pair. If they
-// have more, it is evaluated for the keys of one row at a time. Requires: validate(shards, problem)
-// passes, and the schedule is for the same number of ranks.
+// If a rank and an owner have at most 2^24 pairs of a query and a key, the pattern is evaluated for
+// each pair. If they have more, it is evaluated for the keys of one row at a time. Requires:
+// validate(shards, problem) passes, and the schedule is for the same number of ranks.
 std::vector<Violation> check_schedule(const Schedule& schedule, const Problem& problem,
                                       const ShardMap& shards);
 

@@ -41,7 +41,8 @@ void validate(const Problem& problem, const Selection& selection, const TrackerO
   }
   if (selection.rule != SelectionRule::kGiven) {
     base::fail(ErrorCode::kInvalidArgument,
-               "a tracker keeps blocks in a list; use a selection whose blocks are given");
+               "an ImportanceTracker updates the caller's list of blocks; use a selection with the "
+               "rule kGiven");
   }
   if (selection.pool == Pool::kAntidiagonal) {
     base::fail(ErrorCode::kUnsupported,

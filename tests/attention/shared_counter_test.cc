@@ -35,7 +35,8 @@ bool simulated() {
   return test::device().info().simulated && test::device().info().architecture == "sm_90a";
 }
 
-// Rows of different lengths, more than multiprocessors.
+// A causal problem, so that tile rows have different lengths, with more tile rows than
+// multiprocessors.
 test::Case unlike_rows(std::uint64_t seed) {
   Problem problem = test::problem_of(5 * 128 - 7, 5 * 128 - 7, 64, 64, causal());
   problem.heads = problem.kv_heads = 2;

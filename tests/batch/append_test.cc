@@ -183,7 +183,7 @@ TEST_CASE("cosines and sines come from tables") {
   }
 }
 
-// Requests with the numbers that BatchPlan::prepare gets.
+// One request: the counts and the position that are passed to BatchPlan::prepare.
 struct Request {
   std::int64_t queries, keys, position;
 };

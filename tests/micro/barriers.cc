@@ -28,9 +28,10 @@ PairOutcome run_pair(const Bench& bench, int turns, int lag, std::vector<std::st
   return {bench.download<unsigned>(wrong), bench.download<long long>(clocks)};
 }
 
-// Lets the clusters of `grid` CTAs draw `count` works, in an order that differs from the order of
-// their numbers. Returns the number of works that some reader of a CTA did not see exactly once.
-// Consumers of rank 1 wait `lag` clocks in each work.
+// Runs clusters of two CTAs, `grid` CTAs in all, that take `count` works from a shared counter, in
+// an order that differs from the order of their numbers. Returns the number of works that some
+// reader of a CTA did not see exactly once. The consumers of the second CTA of a cluster wait `lag`
+// clocks in each work.
 int draw(const Bench& bench, unsigned grid, int count, int lag) {
   constexpr unsigned kConsumers = 2;
   std::vector<int> order(static_cast<std::size_t>(count));

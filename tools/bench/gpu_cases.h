@@ -25,7 +25,8 @@ enum class GpuCaseKind {
 
 struct GpuCase {
   GpuCaseKind kind = GpuCaseKind::kAttention;
-  // Name, density, useful work and targets apply to cases of all kinds.
+  // Its name, density, useful work and targets are used for every kind, and its other members only
+  // for kAttention.
   GpuProblem attention;
   std::int64_t window = 0;        // keys that a query sees, including its own; 0: no window
   BatchProblem batch;             // used by kDecode, kChunk and kPrepare

@@ -65,8 +65,8 @@ double moved_share(double row_steps) {
     const double rest = steps - static_cast<double>(whole);
     return std::lerp(kMovedSteps[whole], kMovedSteps[whole + 1], rest) / steps;
   }
-  // The term 1 - (1 - 1 / j)^r = r / j - r (r - 1) / 2 j^2 + ..., summed by the integral from
-  // kExact + 1/2.
+  // For j > kExact the term 1 - (1 - 1 / j)^r is about r / j - r (r - 1) / (2 j^2). The sum of
+  // these terms is approximated by their integral from kExact + 1/2 on.
   constexpr double kRows = kRowsOfWarp, kFrom = kExact + 0.5;
   const double to = steps + 0.5;
   const double tail = kRows * std::log(to / kFrom) - kRows * (kRows - 1) / 2 * (1 / kFrom - 1 / to);

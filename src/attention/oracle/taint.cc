@@ -31,7 +31,7 @@ bool mark(const HostRows& from, const pattern::Interval& rows, std::int64_t dim,
 
 std::vector<std::uint8_t> rows_reached(const Problem& problem, const HostInputs& inputs,
                                        const TileList& tiles) {
-  if (problem.seq_q == 0) return {};  // any number of heads has no row
+  if (problem.seq_q == 0) return {};  // no rows, whatever the number of heads
   std::vector<std::uint8_t> reached(
       static_cast<std::size_t>(problem.batch * problem.heads * problem.seq_q));
   // A NaN in a query reaches the query's own row. A NaN in a key or value reaches every row of each

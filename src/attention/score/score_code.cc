@@ -70,9 +70,10 @@ class Emitter {
   ScoreCode run(const ScoreNode& node) {
     code_.structure.text = text_of(node, kOrs);
     constexpr std::size_t kRoom = kernels::kScoreNumbers;
-    // Numbers beyond the first kRoom are stored at the front of the words, and tables after them.
-    // The slots depend on the structure alone; the index at which a table begins is a value, like
-    // any other number.
+    // The first kRoom numbers are parameters of the kernel. The others are stored at the start of
+    // the array `words`, and the tables after them. The place of a number depends on the structure
+    // of the expression alone, so expressions of one structure share a kernel. The index at which a
+    // table begins is passed as one of the numbers.
     const std::size_t spilled = numbers_.size() - std::min(numbers_.size(), kRoom);
     if (tables_.size() > kMaxWords - spilled) {
       base::fail(ErrorCode::kUnsupported,

@@ -116,7 +116,8 @@ bool count_plane(pattern::Classifier& classifier, std::int64_t head, bool groupe
   return true;
 }
 
-// rows_of(batch, head) returns the rows of the list of a head.
+// Adds the tile counts of every head of every batch to *counts. rows_of(batch, head) returns the
+// row lengths and tile totals of the tile list of that head.
 template <typename F>
 void add_heads(const Problem& problem, const CountedHeads& counted, TileCounts* counts,
                const F& rows_of) {

@@ -238,7 +238,8 @@ std::vector<u64> operands(const Form& form, u64 seed) {
         if (form.exact) value = static_cast<int>(random.below(9)) - 4;
         if (type == kTypeS8) value = static_cast<int>(random.below(256)) - 128;
         if (type == kTypeU8) value = static_cast<int>(random.below(256));
-        // A third of the sums exceed the range above, and a third below.
+        // For a third of the columns C is near the largest int, and for a third near the smallest,
+        // so that many sums overflow or saturate.
         if (type == kTypeS32 && column % 3 == 1) value = 0x1p31 - 1 - random.below(1000);
         if (type == kTypeS32 && column % 3 == 2) value = -0x1p31 + random.below(1000);
         const std::size_t at = static_cast<std::size_t>(matrix * kMatrixBytes) +

@@ -13,7 +13,7 @@ struct DeviceModel {
   const char* architecture;  // "sm_80"
   int major;
   int minor;
-  bool accelerated;  // sm_90a: runs clusters and reports tensor maps
+  bool accelerated;  // sm_90a: launches clusters and supports tensor maps
   int multiprocessors;
   int shared_optin;   // the most bytes of shared memory that a block may have
   int shared_per_sm;  // bytes
