@@ -19,8 +19,8 @@ namespace annulus::autotune {
 // selection::validate passes.
 Problem stand_in(const Problem& problem, const Selection& selection, std::uint64_t seed);
 
-// The same problem with only the heads of one KV head, if all heads see the same keys. Its parts
-// are checked (parts.h).
+// Returns the problem of stand_in() with only the heads of one KV head, if all heads see the same
+// keys. Its parts are checked (parts.h).
 Problem small_stand_in(const Problem& problem, const Selection& selection, std::uint64_t seed);
 
 }  // namespace annulus::autotune

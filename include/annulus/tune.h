@@ -457,7 +457,8 @@ ANNULUS_EXPORT TunedReport prune_tuned(const std::optional<std::string>& tuned_p
                                        bool dry_run = false);
 
 // Removes the one file whose entry has `name` in its name or path. Throws Error{kInvalidArgument}
-// if there is none, several, or one in a pack; Error{kFile} if it changes during the call.
+// if no file or several files have it, or if it is in a pack; Error{kFile} if the file changes
+// during the call.
 ANNULUS_EXPORT TunedReport remove_tuned(const std::string& name,
                                         const std::optional<std::string>& tuned_path = {},
                                         bool dry_run = false);

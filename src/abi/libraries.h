@@ -2,7 +2,7 @@
 #define ANNULUS_ABI_LIBRARIES_H_
 
 // Finds and opens the CUDA driver, NVRTC, NCCL and the simulator, which is another CUDA driver.
-// None of them is linked, so a program starts on a machine that has none of them.
+// They are not linked, so a program also starts on a machine without them.
 //
 //   const CudaLibrary cuda = open_cuda(default_search(base::read_environment()));
 //   check(cuda.table, cuda.table.init(0), "cuInit");
@@ -63,7 +63,7 @@ CudaLibrary find_cuda(const LibrarySearch& search);
 CudaLibrary find_simulator(const LibrarySearch& search);
 // `driver` is a version as returned by cuDriverGetVersion. Returns the first NVRTC whose major
 // version is not higher than the driver's, because a driver need not load code from a later
-// version. If there is none, or if `driver` is 0, returns the first NVRTC of any version.
+// version. Without such an NVRTC, or if `driver` is 0, returns the first NVRTC of any version.
 NvrtcLibrary find_nvrtc(const LibrarySearch& search, int driver = 0);
 NcclLibrary find_nccl(const LibrarySearch& search);
 // The NCCL in libannulus_simulator.so, for devices that it simulates.

@@ -246,7 +246,7 @@ void TuningWork::run() {
   changed_.notify_all();
 }
 
-// The next problem to tune; nullopt if there is none now.
+// Returns the next problem to tune, or nullopt if no problem waits at present.
 std::optional<shape_log::PlannedProblem> TuningWork::next() {
   const std::lock_guard lock(mutex_);
   if (!takes_planned()) {

@@ -64,7 +64,7 @@ struct DeviceSpan {
   const char* name = "";        // a literal
   std::string_view detail;      // copied
   std::string_view track = {};  // the name of the device; copied
-  int clock = 0;  // from new_device_clock(); one track may have spans of several clocks
+  int clock = 0;  // a number of new_device_clock(); spans of a track may have different clocks
   std::int64_t queued_nanos = 0;
   std::int64_t device_nanos = 0;
   std::int64_t length_nanos = 0;

@@ -3,9 +3,9 @@
 
 // Counts the work of a call and compares it with the call's WorkLimit.
 //
-//   const base::Work work(options.work, "planning");   // in a public function
+//   const base::Work work(options.work, "planning");   // once, in a public function
 //   ...
-//   base::charge(1 + keys.size());                     // in the inner loop
+//   base::charge(1 + keys.size());                     // repeatedly, in the inner loop
 //
 // The limit belongs to the thread and to the thread pools that it uses. It is not a parameter: a
 // function that forgot to pass it on would leave work uncounted, and every function for patterns

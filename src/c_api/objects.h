@@ -106,7 +106,7 @@ struct CommunicatorObject {
     std::vector<int> blamed;
   };
   std::optional<Failure> failure;
-  std::map<std::int64_t, CommunicatorEvent> events;  // by their number
+  std::map<std::int64_t, CommunicatorEvent> events;  // the key is the number of the event
   std::map<void*, ExchangeMemory> memory;            // memory that callers have not released
 };
 HandleTable<CommunicatorObject>& communicators();

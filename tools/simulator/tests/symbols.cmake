@@ -1,6 +1,6 @@
 # Checks the exported symbols. libcuda.so.1 exports the functions that docs/simulator.md lists and
-# the functions of absent.def. If there is a stub library of a toolkit, the script also checks that
-# these are all symbols of the driver. libannulus_simulator.so exports the functions of annulus/simulator.h and none of
+# the functions of absent.def. If a CUDA toolkit is installed, the script reads the libcuda that it has for
+# linking, and checks that these are all symbols of the driver. libannulus_simulator.so exports the functions of annulus/simulator.h and none of
 # CUDA's. It also checks that the document lists every counter with the words of
 # annulus/counters.def.
 #
